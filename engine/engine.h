@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * engine.h: a write-back cache over one store, for a front end to serve.
+ *
+ *   front end -> engine.h -> request -> throttle -> cache -> placement -> store
+ *
+ * One `struct engine` per store; any number in a process. An export is a
+ * named view of an engine: two exports of one engine are coherent. A client
+ * is whoever the throttle shares the device among.
+ *
+ * What a request may count on:
+ *  1. A write that was answered is seen by every later read.
+ *  2. A FLUSH makes every write, trim and zero answered before the FLUSH was
+ *     submitted durable; FUA does the same for its own range.
+ *  3. Overlapping requests in flight at once end as one of them per block.
+ *  4. An error never loses data that was answered: it stays in memory and
+ *     every FLUSH answers EIO until it went through.
+ */
+#ifndef WEIR_ENGINE_H
+#define WEIR_ENGINE_H
+
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/log.h"
+#include "base/reactor.h"
+
+/* --- configuration ------------------------------------------------------- */
+
+enum engine_cache_mode {
+	ENGINE_WRITEBACK,    /* answered from memory, written later */
+	ENGINE_WRITETHROUGH, /* answered when the store has it; reads cached */
+	ENGINE_NONE,         /* the direct path: no page is kept */
+};
+
+struct engine_config {
+	char *store; /* spec; owned */
+	enum engine_cache_mode cache;
+	bool readonly;
+	uint64_t cache_size;       /* bytes */
+	uint32_t page_size;        /* bytes, 4K..1M, a power of two */
+	uint32_t block_size;       /* bytes, 512..page_size, a power of two */
+	uint64_t dirty_limit;      /* bytes */
+	uint64_t dirty_background; /* bytes */
+	uint64_t dirty_expire_ns;
+	uint64_t error_timeout_ns;
+	uint64_t inflight_bytes; /* per connection */
+	/* "50%" as written, before engine_config_check(); 0: not a share */
+	unsigned dirty_limit_percent, dirty_background_percent;
+	unsigned set; /* which keys were given, the module's */
+};
+
+/* The defaults. Free with engine_config_free(). */
+void engine_config_init(struct engine_config *c);
+void engine_config_free(struct engine_config *c);
+
+/*
+ * Set one key from text; the same keys for every front end. -EINVAL with
+ * `error` naming key and value if it is unknown or bad.
+ */
+int engine_config_set(struct engine_config *c, const char *key,
+	const char *value, struct error *error);
+
+/*
+ * Fill in what follows from the rest and refuse what does not fit together
+ * (a limit over cache-size, a block over a page). Call once, before open.
+ */
+int engine_config_check(struct engine_config *c, struct error *error);
+
+/* "  store=SPEC   where the blocks end up\n ...": for --help. */
+extern const char engine_config_help[];
+
+/* --- the engine ---------------------------------------------------------- */
+
+struct engine;
+
+/*
+ * Open the store and build the engine on `n` loops, which must outlive it.
+ * Loop 0 runs the flusher. Blocks; any thread; the loops may or may not run
+ * yet. -errno with `error` filled.
+ */
+int engine_open(const struct engine_config *c, struct reactor *const *loops,
+	unsigned n, struct engine **out, struct error *error);
+
+/*
+ * Start a close: requests submitted from now on answer ESHUTDOWN, those in
+ * progress finish, dirty data is written and the store flushed. `done` runs
+ * on loop 0 with 0 or a negative errno. `timeout_ns` (0: none) bounds the
+ * wait: then -ETIMEDOUT, and the ranges given up are logged. Any thread.
+ */
+void engine_shutdown(struct engine *e, uint64_t timeout_ns,
+	void (*done)(struct engine *e, int error, void *arg), void *arg);
+
+/* Log the dirty ranges and their bytes, for an exit that cannot wait. Any
+ * thread. */
+void engine_log_dirty(struct engine *e);
+
+/* Free it. After `done` of engine_shutdown(), and with the loops stopped or
+ * from loop 0. Blocks (closes the store). */
+void engine_close(struct engine *e);
+
+struct engine_info {
+	uint64_t size;                                  /* bytes */
+	uint32_t min_block, preferred_block, max_block; /* NBD block sizes */
+	bool readonly;
+	bool can_trim, can_zero, can_fast_zero;
+	uint64_t inflight_bytes;
+};
+
+/* --- exports and clients ------------------------------------------------- */
+
+struct engine_export;
+struct engine_client;
+
+/* A view of the engine; freed by engine_close(). Any thread. NULL: no
+ * memory. */
+struct engine_export *engine_export_new(
+	struct engine *e, bool readonly, enum engine_cache_mode cache);
+struct engine *engine_export_engine(struct engine_export *x);
+void engine_export_info(const struct engine_export *x, struct engine_info *i);
+
+/* The client of that identity ("10.0.0.7", "pid 4711"): the same one for the
+ * same text. Counted references. Any thread. */
+struct engine_client *engine_client_get(struct engine *e, const char *identity);
+void engine_client_put(struct engine_client *c);
+
+/* --- requests ------------------------------------------------------------ */
+
+enum engine_op {
+	ENGINE_READ,
+	ENGINE_WRITE,
+	ENGINE_FLUSH,
+	ENGINE_TRIM,
+	ENGINE_ZERO,
+	ENGINE_CACHE,  /* prefetch */
+	ENGINE_STATUS, /* base:allocation */
+};
+
+#define ENGINE_FUA 1U
+#define ENGINE_NO_HOLE 2U
+#define ENGINE_FAST_ZERO 4U
+#define ENGINE_REQ_ONE 8U /* STATUS: one extent is enough */
+
+#define ENGINE_HOLE 1U   /* as NBD_STATE_HOLE */
+#define ENGINE_ZEROES 2U /* as NBD_STATE_ZERO */
+
+struct engine_extent {
+	uint64_t length; /* bytes */
+	uint32_t flags;  /* ENGINE_HOLE | ENGINE_ZEROES */
+};
+
+#define ENGINE_MAX_REQUEST (32U << 20) /* bytes: READ, WRITE, CACHE */
+#define ENGINE_INLINE_IOV 18
+#define ENGINE_PRIVATE_SIZE 512
+
+struct engine_request {
+	/* The caller's, set before engine_submit(). */
+	enum engine_op op;
+	unsigned flags;
+	uint64_t offset; /* bytes; any alignment */
+	uint64_t length; /* bytes */
+	struct engine_export *export;
+	struct engine_client *client; /* may be NULL: not throttled apart */
+	/* Where `done` runs; NULL: the caller is a foreign thread, and `done`
+	 * runs on a loop of the engine's choice. */
+	struct reactor *reactor;
+	void (*done)(struct engine_request *req);
+	/* WRITE: the payload, valid until done. READ: where to put the data.
+	 * NULL: cache memory is used: for WRITE engine_payload() came before,
+	 * for READ iov says where the data lies until engine_release(). */
+	void *buf;
+	/* STATUS: room for nextents; on return how many are filled. */
+	struct engine_extent *extents;
+	unsigned nextents;
+
+	/* The answer. */
+	int error; /* 0 or a negative errno */
+	unsigned niov;
+	struct iovec *iov;
+
+	/* The engine's. */
+	struct iovec inline_iov[ENGINE_INLINE_IOV];
+	alignas(max_align_t) unsigned char priv[ENGINE_PRIVATE_SIZE];
+};
+
+/* Zero what the engine needs zeroed before a request is first filled in. Call
+ * before each use. Any thread. */
+void engine_request_init(struct engine_request *req);
+
+/*
+ * Get cache memory for the payload of a WRITE whose offset and length are
+ * set: iov then says where to receive it. End with engine_submit() or
+ * engine_release(). Any thread, never blocks; -ENOMEM.
+ */
+int engine_payload(struct engine_request *req);
+
+/*
+ * Start a request. Returns true if it is complete already (a hit): `error`
+ * and `iov` are set and `done` will not be called. Otherwise `done` will be,
+ * on `reactor`, never inside this call. Never blocks. From req->reactor's
+ * thread, or from any thread if that is NULL.
+ *
+ * Errors: EINVAL (range), ENOSPC (a WRITE past the end), EROFS (the export is
+ * read only), EIO, ENOTSUP (FAST_ZERO), ESHUTDOWN, EOVERFLOW (too long).
+ */
+bool engine_submit(struct engine_request *req);
+
+/* Let go of the memory in iov. Any thread, once per answered READ with NULL
+ * buf, or for a payload that is not submitted. */
+void engine_release(struct engine_request *req);
+
+/* --- stats --------------------------------------------------------------- */
+
+/* The counters of one store, a JSON object as text, to free(); `name` goes
+ * in as "name". Any thread; takes short locks. NULL: no memory. */
+char *engine_stats_json(struct engine *e, const char *name);
+
+/* Zero peaks and histograms. Any thread. */
+void engine_stats_reset(struct engine *e);
+
+#endif

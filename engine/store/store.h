@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * store.h: where blocks end up: files, devices, memory, models of devices.
+ *
+ * Every store implements one vtable, and some wrap another store. A store
+ * does no caching and knows nothing of pages.
+ *
+ * Rules:
+ *  1. `done` is called on the loop of `io->reactor`, never inside
+ *     store_submit(). The io, its iovec array and its memory stay valid until
+ *     then.
+ *  2. An io ends whole or with an error: no short counts come out (a store
+ *     finishes a short one itself). After a failed write the range may hold
+ *     old data, new data or a mix.
+ *  3. Writes in flight at once to the same bytes end in no promised order:
+ *     the layers above never do that.
+ *  4. A completed write is durable after a FLUSH that was submitted after its
+ *     completion and succeeded, or if it had STORE_FUA. A FLUSH that fails
+ *     promises nothing about any earlier unflushed write.
+ *  5. offset and length are multiples of info.align, except that the last io
+ *     may end at info.size exactly. Memory is aligned to info.mem_align.
+ */
+#ifndef WEIR_STORE_STORE_H
+#define WEIR_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "../base/log.h"
+#include "../base/reactor.h"
+
+enum store_op {
+	STORE_READ,
+	STORE_WRITE,
+	STORE_FLUSH,
+	STORE_TRIM,   /* may read back as zeroes or old data */
+	STORE_ZERO,   /* reads back as zeroes */
+	STORE_STATUS, /* which parts are allocated, which read as zeroes */
+};
+
+#define STORE_FUA 1U     /* WRITE, TRIM, ZERO: durable when done */
+#define STORE_NO_HOLE 2U /* ZERO: keep or make the space allocated */
+#define STORE_FAST 4U    /* ZERO: -ENOTSUP unless faster than writing */
+
+#define STORE_HOLE 1U   /* an extent that takes no space */
+#define STORE_ZEROES 2U /* an extent that reads as zeroes */
+
+struct store_extent {
+	uint64_t length; /* bytes */
+	unsigned flags;  /* STORE_HOLE | STORE_ZEROES */
+};
+
+struct store_io {
+	enum store_op op;
+	unsigned flags;
+	uint64_t offset;         /* bytes */
+	uint64_t length;         /* bytes; READ and WRITE: the sum of iov */
+	const struct iovec *iov; /* READ, WRITE */
+	int niov;
+	/* STATUS: room for `nextents`; on return how many were filled. They
+	 * start at offset and cover at least one byte, maybe not all. */
+	int nextents;
+	struct store_extent *extents;
+	struct reactor *reactor;
+	void (*done)(struct store_io *io);
+	int error; /* 0 or a negative errno */
+
+	/* The store's while in flight. */
+	struct reactor_io rio;
+	struct reactor_task task;
+	void *priv;
+};
+
+struct store_info {
+	uint64_t size;      /* bytes */
+	uint32_t align;     /* bytes; of offset and length; a power of two */
+	uint32_t mem_align; /* bytes; of memory; a power of two, <= 4096 */
+	uint32_t max_io;    /* bytes; the longest READ or WRITE */
+	bool can_trim;      /* TRIM frees space */
+	bool can_zero;      /* ZERO is faster than writing zeroes */
+	bool can_fua;       /* STORE_FUA is native, not write + flush */
+	bool direct;        /* no host page cache in between (O_DIRECT) */
+	bool readonly;      /* writes answer -EROFS */
+};
+
+struct store;
+
+struct store_ops {
+	const char *kind; /* "raw", "mem", ... */
+	void (*submit)(struct store *s, struct store_io *io);
+	void (*close)(struct store *s);
+};
+
+struct store {
+	const struct store_ops *ops;
+	struct store_info info;
+	char *spec; /* as given, for messages */
+};
+
+#define STORE_OPEN_READONLY 1U
+
+/*
+ * Open what a spec names: "raw:PATH" or just PATH, "mem:SIZE", "null:SIZE",
+ * "sim:OPTIONS,INNER", "fault:OPTIONS,INNER"; an inner spec that has commas
+ * stands in brackets. Takes the lock that keeps a second opener out. Blocks.
+ * Returns 0, or a negative errno with `error` naming the bad part.
+ */
+int store_open(const char *spec, unsigned flags, struct store **out,
+	struct error *error);
+
+/* Close; nothing may be in flight. Accepts NULL. Blocks. */
+void store_close(struct store *s);
+
+/* Start an io. Loop thread of io->reactor only; never blocks. */
+static inline void store_submit(struct store *s, struct store_io *io)
+{
+	s->ops->submit(s, io);
+}
+
+#endif
