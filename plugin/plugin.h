@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plugin.h: what the files of the nbdkit plugin share.
+ *
+ *   plugin.c      configuration and life cycle, as nbdkit calls them
+ *   loops.c       the engine's loops, one thread each
+ *   connection.c  one client: who it is, what it may do, its goodbye
+ *   data.c        the requests; the calling thread waits for a miss
+ */
+#ifndef WEIR_PLUGIN_H
+#define WEIR_PLUGIN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine.h"
+
+#define NBDKIT_API_VERSION 2
+#include <nbdkit-plugin.h>
+
+/* --- loops.c ------------------------------------------------------------- */
+
+#define LOOPS_MAX 64U
+
+struct loops {
+	unsigned n, running; /* made; with a thread */
+	struct reactor *reactor[LOOPS_MAX];
+	pthread_t thread[LOOPS_MAX];
+};
+
+/* Make `n` loops, with no thread yet. 0 or a negative errno, `error` filled. */
+int loops_open(struct loops *l, unsigned n, struct error *error);
+
+/* Start their threads, which take no signals. 0 or a negative errno. */
+int loops_start(struct loops *l);
+
+/* Stop and join the threads; blocks. Nothing may be in flight. */
+void loops_stop(struct loops *l);
+
+/* Free the loops; they are stopped. */
+void loops_close(struct loops *l);
+
+/* --- plugin.c ------------------------------------------------------------ */
+
+/* nbdkit passes no context to its callbacks, so there is one of these in a
+ * process; only plugin.c names it, the rest are given a pointer. */
+struct plugin {
+	struct engine_config config;
+	unsigned threads;
+	char *control_path; /* absolute; NULL: no control socket */
+	uint64_t shutdown_ns;
+	bool single; /* one client, on standard input and output */
+
+	struct loops loops;
+	struct engine *engine;
+	struct engine_export *export_rw, *export_ro;
+	struct control *control;
+};
+
+/* --- connection.c -------------------------------------------------------- */
+
+/* One connection; nbdkit's handle. Several of nbdkit's threads use it. */
+struct connection {
+	struct engine_export *export;
+	struct engine_client *client; /* NULL: not known who it is */
+	struct engine_info info;
+	/* Something was changed that no flush of this connection covers. */
+	atomic_bool wrote;
+};
+
+struct connection *connection_new(struct plugin *p, bool readonly);
+void connection_free(struct connection *c);
+
+/* What a client may do: nbdkit's callbacks of those names. */
+int64_t connection_get_size(void *handle);
+int connection_block_size(void *handle, uint32_t *minimum, uint32_t *preferred,
+	uint32_t *maximum);
+int connection_can_write(void *handle);
+int connection_can_trim(void *handle);
+int connection_can_zero(void *handle);
+int connection_can_fast_zero(void *handle);
+
+/* --- data.c -------------------------------------------------------------- */
+
+/* nbdkit's callbacks of those names; each returns when it is done. */
+int data_pread(void *handle, void *buf, uint32_t count, uint64_t offset,
+	uint32_t flags);
+int data_pwrite(void *handle, const void *buf, uint32_t count, uint64_t offset,
+	uint32_t flags);
+int data_flush(void *handle, uint32_t flags);
+int data_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags);
+int data_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags);
+int data_cache(void *handle, uint32_t count, uint64_t offset, uint32_t flags);
+int data_extents(void *handle, uint32_t count, uint64_t offset, uint32_t flags,
+	struct nbdkit_extents *extents);
+
+#endif
