@@ -1,0 +1,182 @@
+#!/bin/sh
+# shellcheck shell=dash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# init.sh: the first process of the guest. Takes each filesystem through its
+# life on /dev/nbd0 and says what came of it on the second serial port, a line
+# a test: "ok WHAT" or "not ok WHAT", "# ..." to explain; "end" at the end.
+#
+# /serve DISK LISTEN... (made by the host) becomes the server.
+
+PATH=/bin:/usr/bin:/usr/sbin:/sbin
+export PATH
+
+mount -t devtmpfs dev /dev
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t tmpfs tmp /run
+mount -t tmpfs tmp /tmp
+exec 3>/dev/ttyS1
+while read -r module; do
+	insmod "/modules/$module" 2>/dev/null
+done </modules/list
+ip link set lo up
+
+say() {
+	echo "$*" >&3
+}
+
+# check WHAT COMMAND...: a test; its output only when it fails.
+check() {
+	what=$1
+	shift
+	rc=0
+	"$@" >/tmp/out 2>&1 || rc=$?
+	if [ $rc -eq 0 ]; then
+		say "ok $fs: $what"
+	else
+		say "not ok $fs: $what"
+		say "# exit $rc: $*"
+		tail -n 15 /tmp/out | sed 's/^/# /' >&3
+	fi
+}
+
+serve() { # serve DISK: listen as $transport says
+	rm -f /run/pid /run/sock
+	case $transport in
+	unix) /serve "$1" -U /run/sock 2>>/tmp/server.log & ;;
+	*) /serve "$1" -i 127.0.0.1 -p 10809 2>>/tmp/server.log & ;;
+	esac
+	server=$!
+	n=0
+	while [ ! -s /run/pid ] && [ $n -lt 100 ]; do
+		sleep 0.1
+		n=$((n + 1))
+	done
+}
+
+end_server() {
+	kill -TERM "$server"
+	wait "$server"
+}
+
+attach() {
+	case $transport in
+	unix) nbd-client -unix /run/sock /dev/nbd0 ;;
+	tcp1) nbd-client 127.0.0.1 10809 /dev/nbd0 ;;
+	tcp4) nbd-client 127.0.0.1 10809 -C 4 /dev/nbd0 ;;
+	esac && wait_size
+}
+
+size() {
+	cat /sys/block/nbd0/size
+}
+
+# The netlink call returns before the size is there, or is gone.
+wait_size() {
+	n=0
+	while [ "$(size)" = 0 ] && [ $n -lt 100 ]; do
+		sleep 0.1
+		n=$((n + 1))
+	done
+	[ "$(size)" != 0 ]
+}
+
+detach() {
+	nbd-client -d /dev/nbd0 || return
+	n=0
+	while [ -e /sys/block/nbd0/pid ] && [ $n -lt 100 ]; do
+		sleep 0.1
+		n=$((n + 1))
+	done
+	[ ! -e /sys/block/nbd0/pid ]
+}
+
+make_fs() {
+	case $fs in
+	xfs) mkfs.xfs -f /dev/nbd0 ;;
+	ext4) mkfs.ext4 -q -F /dev/nbd0 ;;
+	btrfs) mkfs.btrfs -q -f /dev/nbd0 ;;
+	esac
+}
+
+check_fs() {
+	case $fs in
+	xfs) xfs_repair -n /dev/nbd0 ;;
+	ext4) e2fsck -f -n /dev/nbd0 ;;
+	btrfs) btrfs check --readonly /dev/nbd0 ;;
+	esac
+}
+
+mount_fs() {
+	mount -t "$fs" /dev/nbd0 /mnt
+}
+
+# Large files, small files, a file written in odd pieces, one that is removed.
+write_tree() {
+	mkdir -p /mnt/lib /mnt/small &&
+		cp /lib/x86_64-linux-gnu/*.so* /mnt/lib/ &&
+		dd if=/dev/urandom of=/mnt/random bs=1M count=24 &&
+		dd if=/dev/urandom of=/mnt/pieces bs=1537 count=2000 &&
+		dd if=/dev/urandom of=/mnt/removed bs=1M count=24 || return
+	i=0
+	while [ $i -lt 200 ]; do
+		echo "$fs $i" >"/mnt/small/$i" || return
+		i=$((i + 1))
+	done
+	sync
+	rm /mnt/removed
+	(cd /mnt && find . -type f | sort | xargs md5sum) >/tmp/sums
+	[ "$(wc -l </tmp/sums)" -gt 202 ]
+}
+
+verify_tree() {
+	echo 3 >/proc/sys/vm/drop_caches
+	(cd /mnt && md5sum -c -s /tmp/sums) &&
+		[ "$(find /mnt -type f | wc -l)" = "$(wc -l </tmp/sums)" ]
+}
+
+# life DISK FILESYSTEM TRANSPORT TRANSPORT: written and verified over the
+# first, verified again over the second by a server that was started anew.
+life() {
+	disk=$1
+	fs=$2
+	transport=$3
+	serve "$disk"
+	check "attach over $transport" attach
+	check "mkfs" make_fs
+	check "mount" mount_fs
+	check "write a tree" write_tree
+	check "sync" sync
+	check "unmount" umount /mnt
+	check "fsck" check_fs
+	check "detach" detach
+	check "attach again" attach
+	check "mount again" mount_fs
+	check "checksums" verify_tree
+	check "fstrim" fstrim /mnt
+	check "checksums after fstrim" verify_tree
+	check "unmount again" umount /mnt
+	check "detach again" detach
+	check "the server ends well" end_server
+	transport=$4
+	serve "$disk"
+	check "a new server, attach over $transport" attach
+	check "mount from it" mount_fs
+	check "checksums from it" verify_tree
+	check "unmount from it" umount /mnt
+	check "fsck from it" check_fs
+	check "detach from it" detach
+	check "the new server ends well" end_server
+	if [ -s /tmp/server.log ]; then
+		sed 's/^/# server: /' /tmp/server.log | tail -n 20 >&3
+		: >/tmp/server.log
+	fi
+}
+
+life /dev/vda xfs unix tcp4
+life /dev/vdb ext4 tcp1 unix
+life /dev/vdc btrfs tcp4 tcp1
+say end
+sync
+poweroff -f
