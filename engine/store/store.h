@@ -102,8 +102,8 @@ struct store {
 
 /*
  * Open what a spec names: "raw:PATH" or just PATH, "mem:SIZE", "null:SIZE",
- * "sim:OPTIONS,INNER", "fault:OPTIONS,INNER"; an inner spec that has commas
- * stands in brackets. Takes the lock that keeps a second opener out. Blocks.
+ * "sim:OPTIONS,INNER", "fault:OPTIONS,INNER" (see fault.h), "volatile:PATH"
+ * (see volatile.h); an inner spec that has commas stands in brackets. Takes the lock that keeps a second opener out. Blocks.
  * Returns 0, or a negative errno with `error` naming the bad part.
  */
 int store_open(const char *spec, unsigned flags, struct store **out,

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kind.h: what the kinds of store share; for files of this folder only.
+ *
+ * store_open() cuts "kind:rest" off the spec, opens the inner store of a
+ * kind that wraps one, and calls the kind's open. Error text of a kind does
+ * not name the spec: store_open() puts it in front.
+ */
+#ifndef WEIR_STORE_KIND_H
+#define WEIR_STORE_KIND_H
+
+#include <stddef.h>
+
+#include "spec.h"
+#include "store.h"
+
+struct store_open_args {
+	const char *rest;       /* what follows "kind:" */
+	struct spec_list parts; /* `wraps`: rest but the inner spec, cut up */
+	unsigned flags;         /* STORE_OPEN_* */
+	struct store *inner;    /* `wraps`: the new store's, if open succeeds */
+};
+
+struct store_kind {
+	const char *name;
+	bool wraps;
+	int (*open)(const struct store_open_args *args, struct store **out,
+		struct error *error);
+};
+
+extern const struct store_kind store_kind_fault;
+extern const struct store_kind store_kind_mem;
+extern const struct store_kind store_kind_null;
+extern const struct store_kind store_kind_raw;
+extern const struct store_kind store_kind_sim;
+extern const struct store_kind store_kind_volatile;
+
+#define STORE_MAX_IO (32U << 20) /* bytes: no request is longer */
+
+/* Complete an io that is done already, from inside submit: `done` is called
+ * from a task on its loop. */
+void store_io_post(struct store_io *io, int error);
+
+/* Complete an io from a callback on its loop. */
+static inline void store_io_done(struct store_io *io, int error)
+{
+	io->error = error;
+	io->done(io);
+}
+
+/* Does it change the store? */
+static inline bool store_io_modifies(const struct store_io *io)
+{
+	return io->op == STORE_WRITE || io->op == STORE_TRIM ||
+		io->op == STORE_ZERO;
+}
+
+#endif

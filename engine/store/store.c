@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * store.c: from a spec to an open store.
+ *
+ * 1. An error names the innermost spec that failed, once.
+ * 2. An inner store belongs to its wrapper as soon as that is open, and is
+ *    closed here if it does not come to that.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/cleanup.h"
+#include "kind.h"
+
+static const struct store_kind *const store_kinds[] = {
+	&store_kind_mem,
+	&store_kind_null,
+	&store_kind_sim,
+	&store_kind_fault,
+	&store_kind_volatile,
+};
+
+#define STORE_KINDS (sizeof store_kinds / sizeof store_kinds[0])
+
+static int spec_error(const char *spec, int err, struct error *error)
+{
+	char what[200];
+	size_t n = strlen(spec);
+
+	/* A long spec is cut in the middle, so that both ends can be seen. */
+	if (n < 180)
+		snprintf(what, sizeof what, "store %s", spec);
+	else
+		snprintf(what, sizeof what, "store %.90s...%s", spec,
+			&spec[n - 80]);
+	return error_prefix(error, err, what);
+}
+
+/* The kind a spec names, and where the rest of it begins. */
+static int store_find_kind(const char *spec, const struct store_kind **kind,
+	const char **rest, struct error *error)
+{
+	size_t length = spec_kind_length(spec);
+
+	if (!length)
+		return error_set(error, -EINVAL, "no kind");
+	*rest = spec + length + 1;
+	for (size_t i = 0; i < STORE_KINDS; i++) {
+		*kind = store_kinds[i];
+		if (strlen((*kind)->name) == length &&
+			!strncmp((*kind)->name, spec, length))
+			return 0;
+	}
+	return error_set(error, -EINVAL,
+		"unknown kind \"%.*s\" (for a file of that name write "
+		"raw:%s)",
+		(int)length, spec, spec);
+}
+
+/* Cut up the rest and open its last part. Errors come out with their spec. */
+static int store_open_inner(
+	struct store_open_args *args, const char *spec, struct error *error)
+{
+	int err = spec_split(args->rest, &args->parts, error);
+	char *inner;
+
+	if (err)
+		return spec_error(spec, err, error);
+	inner = args->parts.part[--args->parts.count];
+	err = store_open(inner, args->flags, &args->inner, error);
+	free(inner);
+	return err;
+}
+
+static int store_open_kind(const struct store_kind *kind,
+	struct store_open_args *args, const char *spec, struct store **out,
+	struct error *error)
+{
+	char *copy = strdup(spec);
+	int err;
+
+	if (copy)
+		err = kind->open(args, out, error);
+	else
+		err = error_set(error, -ENOMEM, "out of memory");
+	if (err) {
+		free(copy);
+		return spec_error(spec, err, error);
+	}
+	(*out)->spec = copy;
+	return 0;
+}
+
+int store_open(const char *spec, unsigned flags, struct store **out,
+	struct error *error)
+{
+	struct store_open_args args = {.flags = flags};
+	const struct store_kind *kind;
+	int err;
+
+	*out = NULL;
+	err = store_find_kind(spec, &kind, &args.rest, error);
+	if (err)
+		return spec_error(spec, err, error);
+	if (kind->wraps)
+		err = store_open_inner(&args, spec, error);
+	if (!err)
+		err = store_open_kind(kind, &args, spec, out, error);
+	if (err)
+		store_close(args.inner);
+	spec_list_free(&args.parts);
+	return err;
+}
+
+void store_close(struct store *s)
+{
+	char *spec;
+
+	if (!s)
+		return;
+	spec = s->spec;
+	s->ops->close(s);
+	free(spec);
+}
+
+static void io_posted(struct reactor_task *task)
+{
+	struct store_io *io = container_of(task, struct store_io, task);
+
+	io->done(io);
+}
+
+void store_io_post(struct store_io *io, int error)
+{
+	io->error = error;
+	io->task.fn = io_posted;
+	reactor_post(io->reactor, &io->task);
+}
