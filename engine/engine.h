@@ -102,6 +102,11 @@ void engine_log_dirty(struct engine *e);
  * from loop 0. Blocks (closes the store). */
 void engine_close(struct engine *e);
 
+/* The store underneath, for tests: to make it fail and see what it was
+ * asked. */
+struct store;
+struct store *engine_store(struct engine *e);
+
 struct engine_info {
 	uint64_t size;                                  /* bytes */
 	uint32_t min_block, preferred_block, max_block; /* NBD block sizes */
