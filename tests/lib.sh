@@ -142,6 +142,23 @@ server_only() {
 	[ "$WEIR_FRONTEND" = server ] || skip_all "$*"
 }
 
+# sources GLOB...: files of the tree, relative to its top: the tracked ones, or
+# all if there is no git here.
+sources() {
+	local globs=() g f
+	(
+		cd "$WEIR_SRCDIR" || exit
+		git ls-files -- "$@" 2>/dev/null && exit
+		for g; do
+			globs+=(-o -path "./$g")
+		done
+		find . \( -path './build*' -o -path ./.git \) -prune -o \
+			\( "${globs[@]:1}" \) -type f -printf '%P\n'
+	) | while read -r f; do
+		[ ! -f "$WEIR_SRCDIR/$f" ] || echo "$f"
+	done
+}
+
 # --- processes ----------------------------------------------------------------
 
 started=()

@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# shellcheck has nothing to say.
+
+# shellcheck source=tests/lib.sh
+. "${WEIR_SRCDIR:-.}/tests/lib.sh"
+
+need shellcheck
+cd "$WEIR_SRCDIR" || bail "no source directory"
+mapfile -t files < <(sources '*.sh')
+ok "there are scripts to check" test "${#files[@]}" -gt 3
+ok "shellcheck is content" shellcheck -x setup .ci/run \
+	"$WEIR_BUILDDIR/run" "$WEIR_BUILDDIR/wrappers/nbdkit" "${files[@]}"
+done_testing
