@@ -38,7 +38,7 @@ documented() {
 }
 
 for p in "$man"/*.[1-8]; do
-	is "$(mandoc -T lint "$p" | grep -v 'referenced manual not found')" "" \
+	is "$(mandoc -T lint "$p" 2>/dev/null | grep -v 'referenced manual not found')" "" \
 		"${p##*/} is clean"
 done
 
