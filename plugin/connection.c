@@ -20,8 +20,6 @@
 
 #include "plugin.h"
 
-#define IDENTITY_SIZE (INET6_ADDRSTRLEN + 16)
-
 static bool peer_of_unix(char identity[IDENTITY_SIZE])
 {
 	int64_t pid = nbdkit_peer_pid();
@@ -55,17 +53,31 @@ static bool peer_identity(char identity[IDENTITY_SIZE])
 	return inet_ntop(peer.ss_family, address, identity, IDENTITY_SIZE);
 }
 
+/* Find out who it is; nbdkit has said so if it cannot be known. */
+static void identify(struct connection *c)
+{
+	struct plugin *p = c->plugin;
+
+	if (p->single)
+		snprintf(c->identity, IDENTITY_SIZE, "stdin");
+	else if (!peer_identity(c->identity))
+		return;
+	c->client = engine_client_get(p->engine, c->identity);
+}
+
 struct connection *connection_new(struct plugin *p, bool readonly)
 {
 	struct connection *c = calloc(1, sizeof(*c));
-	char identity[IDENTITY_SIZE] = "stdin";
 
 	if (!c)
 		return NULL;
+	c->plugin = p;
 	c->export = readonly ? p->export_ro : p->export_rw;
 	engine_export_info(c->export, &c->info);
-	if (p->single || peer_identity(identity))
-		c->client = engine_client_get(p->engine, identity);
+	identify(c);
+	pthread_mutex_lock(&p->lock);
+	list_push_tail(&p->connections, &c->link);
+	pthread_mutex_unlock(&p->lock);
 	return c;
 }
 
@@ -73,6 +85,9 @@ void connection_free(struct connection *c)
 {
 	if (atomic_load(&c->wrote))
 		data_flush(c, 0);
+	pthread_mutex_lock(&c->plugin->lock);
+	list_remove(&c->link);
+	pthread_mutex_unlock(&c->plugin->lock);
 	if (c->client)
 		engine_client_put(c->client);
 	free(c);

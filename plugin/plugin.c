@@ -49,6 +49,8 @@ static void plugin_load(void)
 	engine_config_init(&weir.config);
 	weir.threads = cpus == 1 ? 1 : THREADS_DEFAULT;
 	weir.shutdown_ns = SHUTDOWN_DEFAULT;
+	pthread_mutex_init(&weir.lock, NULL);
+	list_init(&weir.connections);
 }
 
 static void plugin_unload(void)
@@ -56,6 +58,7 @@ static void plugin_unload(void)
 	loops_close(&weir.loops);
 	engine_config_free(&weir.config);
 	free(weir.control_path);
+	pthread_mutex_destroy(&weir.lock);
 }
 
 static int config_threads(const char *value)
@@ -133,7 +136,7 @@ static void plugin_dump(void)
 
 /* --- life cycle ---------------------------------------------------------- */
 
-static int open_exports(void)
+static int open_exports(struct error *error)
 {
 	const struct engine_config *c = &weir.config;
 
@@ -141,8 +144,21 @@ static int open_exports(void)
 	weir.export_ro = engine_export_new(weir.engine, true, c->cache);
 	if (weir.export_rw && weir.export_ro)
 		return 0;
-	nbdkit_error("%s", strerror(ENOMEM));
-	return -1;
+	return error_set(error, -ENOMEM, "no memory");
+}
+
+static int open_all(struct error *error)
+{
+	int err = loops_open(&weir.loops, weir.threads, error);
+
+	if (!err)
+		err = engine_open(&weir.config, weir.loops.reactor,
+			weir.loops.n, &weir.engine, error);
+	if (!err)
+		err = open_exports(error);
+	if (!err && weir.control_path)
+		err = status_open(&weir, error);
+	return err;
 }
 
 static int plugin_get_ready(void)
@@ -150,13 +166,10 @@ static int plugin_get_ready(void)
 	struct error error;
 
 	weir.single = !nbdkit_stdio_safe();
-	if (loops_open(&weir.loops, weir.threads, &error) < 0 ||
-		engine_open(&weir.config, weir.loops.reactor, weir.loops.n,
-			&weir.engine, &error) < 0) {
-		nbdkit_error("%s", error.text);
-		return -1;
-	}
-	return open_exports();
+	if (open_all(&error) == 0)
+		return 0;
+	nbdkit_error("%s", error.text);
+	return -1;
 }
 
 static int plugin_after_fork(void)
@@ -196,6 +209,7 @@ static void plugin_cleanup(void)
 		nbdkit_error("%s: data was lost: %s", weir.config.store,
 			strerror(-w.error));
 	loops_stop(&weir.loops);
+	status_close(&weir);
 	engine_close(weir.engine);
 	sem_destroy(&w.done);
 }

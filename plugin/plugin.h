@@ -6,6 +6,7 @@
  *   loops.c       the engine's loops, one thread each
  *   connection.c  one client: who it is, what it may do, its goodbye
  *   data.c        the requests; the calling thread waits for a miss
+ *   status.c      the control socket
  */
 #ifndef WEIR_PLUGIN_H
 #define WEIR_PLUGIN_H
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "engine.h"
 
 #define NBDKIT_API_VERSION 2
@@ -23,6 +25,8 @@
 /* --- loops.c ------------------------------------------------------------- */
 
 #define LOOPS_MAX 64U
+
+struct control;
 
 struct loops {
 	unsigned n, running; /* made; with a thread */
@@ -56,15 +60,23 @@ struct plugin {
 	struct loops loops;
 	struct engine *engine;
 	struct engine_export *export_rw, *export_ro;
-	struct control *control;
+	struct control *control; /* may be NULL */
+
+	pthread_mutex_t lock;
+	struct list connections; /* under the lock */
 };
 
 /* --- connection.c -------------------------------------------------------- */
 
+#define IDENTITY_SIZE 64
+
 /* One connection; nbdkit's handle. Several of nbdkit's threads use it. */
 struct connection {
+	struct plugin *plugin;
+	struct list link;             /* of plugin->connections */
+	char identity[IDENTITY_SIZE]; /* "": not known who it is */
 	struct engine_export *export;
-	struct engine_client *client; /* NULL: not known who it is */
+	struct engine_client *client; /* NULL: not known */
 	struct engine_info info;
 	/* Something was changed that no flush of this connection covers. */
 	atomic_bool wrote;
@@ -95,5 +107,14 @@ int data_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags);
 int data_cache(void *handle, uint32_t count, uint64_t offset, uint32_t flags);
 int data_extents(void *handle, uint32_t count, uint64_t offset, uint32_t flags,
 	struct nbdkit_extents *extents);
+
+/* --- status.c ------------------------------------------------------------ */
+
+/* Open p->control_path, on a loop that does not run yet. 0 or a negative
+ * errno with `error` filled. */
+int status_open(struct plugin *p, struct error *error);
+
+/* Close it; the loops are stopped. */
+void status_close(struct plugin *p);
 
 #endif
