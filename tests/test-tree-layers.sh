@@ -58,13 +58,14 @@ header_of() {
 }
 
 check_folder() {
-	local folder=$1 file line broken=()
+	local folder=$1 file line files broken=()
+	mapfile -t files < <(sources "$folder/*.c" "$folder/*.h" |
+		grep -x "$folder/[^/]*")
 	while IFS=: read -r file line; do
 		line=$(header_of "$file" "$line")
 		may_include "$folder" "$line" || broken+=("$file: $line")
 	done < <(grep -HoP '^\s*#\s*include\s*"\K[^"]+' \
-		$(sources "$folder/*.c" "$folder/*.h" |
-			grep -x "$folder/[^/]*") /dev/null)
+		"${files[@]}" /dev/null)
 	is "${broken[*]-}" "" "$folder includes only what it may"
 }
 

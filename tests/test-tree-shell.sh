@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# shellcheck has nothing to say.
+# Every script is clean under shellcheck.
 
 # shellcheck source=tests/lib.sh
 . "${WEIR_SRCDIR:-.}/tests/lib.sh"
