@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * option.c: the options of the handshake, one function each.
+ */
+#include <stdio.h>
+
+#include "handshake.h"
+
+/* --- the export ----------------------------------------------------------- */
+
+static uint16_t transmission_flags(const struct conn *c)
+{
+	const struct engine_info *i = &c->export->info;
+	unsigned flags = NBD_FLAG_HAS_FLAGS | NBD_FLAG_SEND_FLUSH |
+		NBD_FLAG_SEND_FUA | NBD_FLAG_CAN_MULTI_CONN |
+		NBD_FLAG_SEND_CACHE;
+
+	if (c->structured)
+		flags |= NBD_FLAG_SEND_DF;
+	if (i->readonly)
+		return (uint16_t)(flags | NBD_FLAG_READ_ONLY);
+	if (i->can_trim)
+		flags |= NBD_FLAG_SEND_TRIM;
+	if (i->can_zero)
+		flags |= NBD_FLAG_SEND_WRITE_ZEROES;
+	if (i->can_zero && i->can_fast_zero)
+		flags |= NBD_FLAG_SEND_FAST_ZERO;
+	return (uint16_t)flags;
+}
+
+/* From here on the connection counts as the export's. */
+static void choose(struct conn *c, struct server_export *x)
+{
+	c->export = x;
+	atomic_fetch_add(&x->connections, 1);
+	c->handshake->done = true;
+}
+
+/* There is no way to refuse but to hang up. */
+static void export_name(struct conn *c, const struct option *o)
+{
+	struct server_export *x = NULL;
+	unsigned char answer[10 + 124] = {0};
+
+	if (o->length <= NBD_MAX_STRING)
+		x = server_find_export(
+			c->server, (const char *)o->data, o->length);
+	if (!x) {
+		log_debug("%s: no such export", c->peer);
+		c->handshake->closing = true;
+		return;
+	}
+	choose(c, x);
+	nbd_put16(nbd_put64(answer, x->info.size), transmission_flags(c));
+	handshake_put(c, answer, c->handshake->no_zeroes ? 10 : sizeof(answer));
+}
+
+static void list_exports(struct conn *c, const struct option *o)
+{
+	struct server *s = c->server;
+	unsigned char answer[4 + NBD_MAX_STRING];
+
+	if (o->length) {
+		handshake_refuse(c, o->number, NBD_REP_ERR_INVALID,
+			"NBD_OPT_LIST takes no data");
+		return;
+	}
+	for (unsigned i = 0; i < s->nexports; i++) {
+		const struct server_export *x = &s->exports[i];
+
+		nbd_put32(answer, (uint32_t)x->name_length);
+		memcpy(answer + 4, x->name, x->name_length);
+		handshake_reply(c, o->number, NBD_REP_SERVER, answer,
+			4 + x->name_length);
+	}
+	handshake_reply(c, o->number, NBD_REP_ACK, NULL, 0);
+}
+
+static void info_export(struct conn *c, uint32_t option)
+{
+	unsigned char a[12], *p = a;
+
+	p = nbd_put16(p, NBD_INFO_EXPORT);
+	p = nbd_put64(p, c->export->info.size);
+	nbd_put16(p, transmission_flags(c));
+	handshake_reply(c, option, NBD_REP_INFO, a, sizeof(a));
+}
+
+static void info_name(struct conn *c, uint32_t option)
+{
+	const struct server_export *x = c->export;
+	unsigned char a[2 + NBD_MAX_STRING];
+
+	nbd_put16(a, NBD_INFO_NAME);
+	memcpy(a + 2, x->name, x->name_length);
+	handshake_reply(c, option, NBD_REP_INFO, a, 2 + x->name_length);
+}
+
+static void info_block_size(struct conn *c, uint32_t option)
+{
+	const struct engine_info *i = &c->export->info;
+	unsigned char a[14], *p = a;
+
+	p = nbd_put16(p, NBD_INFO_BLOCK_SIZE);
+	p = nbd_put32(p, i->min_block);
+	p = nbd_put32(p, i->preferred_block);
+	nbd_put32(p, i->max_block);
+	handshake_reply(c, option, NBD_REP_INFO, a, sizeof(a));
+}
+
+/* The export is known; `p` are `n` numbers of what the client asks for. */
+static void info_answer(struct conn *c, const struct option *o,
+	struct server_export *x, const unsigned char *p, unsigned n)
+{
+	bool name = false, block_size = false;
+
+	for (; n; n--, p += 2) {
+		name |= nbd_get16(p) == NBD_INFO_NAME;
+		block_size |= nbd_get16(p) == NBD_INFO_BLOCK_SIZE;
+	}
+	c->export = x;
+	info_export(c, o->number);
+	if (name)
+		info_name(c, o->number);
+	if (block_size)
+		info_block_size(c, o->number);
+	handshake_reply(c, o->number, NBD_REP_ACK, NULL, 0);
+	c->export = NULL;
+	if (o->number == NBD_OPT_GO)
+		choose(c, x);
+}
+
+/* INFO and GO: name length, name, count, that many numbers. */
+static void info_or_go(struct conn *c, const struct option *o)
+{
+	struct server_export *x;
+	uint32_t name, n;
+
+	if (o->length < 6)
+		goto bad;
+	name = nbd_get32(o->data);
+	if (name > o->length - 6)
+		goto bad;
+	n = nbd_get16(o->data + 4 + name);
+	if (o->length != 6 + name + 2 * n)
+		goto bad;
+	if (name > NBD_MAX_STRING) {
+		handshake_refuse(c, o->number, NBD_REP_ERR_TOO_BIG,
+			"export name too long");
+		return;
+	}
+	x = server_find_export(c->server, (const char *)o->data + 4, name);
+	if (!x) {
+		handshake_refuse(
+			c, o->number, NBD_REP_ERR_UNKNOWN, "no such export");
+		return;
+	}
+	info_answer(c, o, x, o->data + 6 + name, n);
+	return;
+bad:
+	handshake_refuse(c, o->number, NBD_REP_ERR_INVALID,
+		"lengths in the option do not fit");
+}
+
+/* --- the rest ------------------------------------------------------------- */
+
+static void structured_reply(struct conn *c, const struct option *o)
+{
+	if (o->length) {
+		handshake_refuse(c, o->number, NBD_REP_ERR_INVALID,
+			"NBD_OPT_STRUCTURED_REPLY takes no data");
+		return;
+	}
+	c->structured = true;
+	handshake_reply(c, o->number, NBD_REP_ACK, NULL, 0);
+}
+
+void option_answer(struct conn *c, const struct option *o)
+{
+	switch (o->number) {
+	case NBD_OPT_EXPORT_NAME:
+		export_name(c, o);
+		break;
+	case NBD_OPT_ABORT:
+		handshake_reply(c, o->number, NBD_REP_ACK, NULL, 0);
+		c->handshake->closing = true;
+		break;
+	case NBD_OPT_LIST:
+		list_exports(c, o);
+		break;
+	case NBD_OPT_INFO:
+	case NBD_OPT_GO:
+		info_or_go(c, o);
+		break;
+	case NBD_OPT_STRUCTURED_REPLY:
+		structured_reply(c, o);
+		break;
+	case NBD_OPT_LIST_META_CONTEXT:
+	case NBD_OPT_SET_META_CONTEXT:
+		meta_answer(c, o);
+		break;
+	default:
+		handshake_refuse(
+			c, o->number, NBD_REP_ERR_UNSUP, "unknown option");
+		break;
+	}
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reply.c: answers into the stream, many in one system call.
+ *
+ * Answers wait in a queue until the batch of requests that was read has been
+ * parsed. Then one sendmsg takes up to 1024 pieces: runs of headers, copied
+ * together into the loop's scratch, and the cache's own memory between them.
+ * The scratch is made anew for each call, so nothing of it has to survive one;
+ * all that is remembered is how many bytes of the first answer have gone.
+ */
+#include <errno.h>
+#include <limits.h>
+
+#include "request.h"
+
+/* --- making one ----------------------------------------------------------- */
+
+static uint32_t wire_error(int error)
+{
+	switch (-error) {
+	case 0:
+		return 0;
+	case EPERM:
+	case EROFS:
+	case EACCES:
+		return NBD_EPERM;
+	case ENOMEM:
+		return NBD_ENOMEM;
+	case EINVAL:
+		return NBD_EINVAL;
+	case ENOSPC:
+	case EDQUOT:
+	case EFBIG:
+		return NBD_ENOSPC;
+	case EOVERFLOW:
+		return NBD_EOVERFLOW;
+	case EOPNOTSUPP:
+		return NBD_ENOTSUP;
+	case ESHUTDOWN:
+		return NBD_ESHUTDOWN;
+	default:
+		return NBD_EIO;
+	}
+}
+
+static void simple_reply(struct request *rq)
+{
+	unsigned char *p = rq->header;
+
+	p = nbd_put32(p, NBD_SIMPLE_REPLY_MAGIC);
+	p = nbd_put32(p, wire_error(rq->er.error));
+	nbd_put64(p, rq->cookie);
+	rq->nheader = NBD_SIMPLE_REPLY_SIZE;
+}
+
+/* The head of the one and last chunk; returns where its payload begins. */
+static unsigned char *chunk(struct request *rq, uint16_t type, size_t length)
+{
+	unsigned char *p = rq->header;
+
+	p = nbd_put32(p, NBD_STRUCTURED_REPLY_MAGIC);
+	p = nbd_put16(p, NBD_REPLY_FLAG_DONE);
+	p = nbd_put16(p, type);
+	p = nbd_put64(p, rq->cookie);
+	return nbd_put32(p, (uint32_t)length);
+}
+
+static void error_chunk(struct request *rq)
+{
+	unsigned char *p = chunk(rq, NBD_REPLY_TYPE_ERROR, 6);
+
+	p = nbd_put32(p, wire_error(rq->er.error));
+	nbd_put16(p, 0); /* no message */
+	rq->nheader = NBD_CHUNK_SIZE + 6;
+}
+
+static void data_chunk(struct request *rq)
+{
+	unsigned char *p;
+
+	if (!rq->ndata) {
+		chunk(rq, NBD_REPLY_TYPE_NONE, 0);
+		rq->nheader = NBD_CHUNK_SIZE;
+		return;
+	}
+	p = chunk(rq, NBD_REPLY_TYPE_OFFSET_DATA, 8 + rq->ndata);
+	nbd_put64(p, rq->er.offset);
+	rq->nheader = NBD_CHUNK_SIZE + 8;
+}
+
+/*
+ * The extents shrink to wire form where they lie. An extent may be longer
+ * than 32 bits say, and more than was asked for: it is cut, and then the
+ * last.
+ */
+static void status_chunk(struct request *rq)
+{
+	struct engine_extent *from = rq->er.extents;
+	unsigned char *to = rq->tail, *p;
+	uint64_t left = rq->length;
+
+	for (unsigned i = 0; i < rq->er.nextents && left; i++) {
+		struct engine_extent e = from[i];
+		uint64_t length = e.length < left ? e.length : left;
+
+		to = nbd_put32(to, (uint32_t)length);
+		to = nbd_put32(to, e.flags);
+		left -= length;
+	}
+	rq->ntail = (size_t)(to - rq->tail);
+	p = chunk(rq, NBD_REPLY_TYPE_BLOCK_STATUS, 4 + rq->ntail);
+	nbd_put32(p, NBD_CONTEXT_ALLOCATION);
+	rq->nheader = NBD_CHUNK_SIZE + 4;
+}
+
+void reply_queue(struct request *rq)
+{
+	struct conn *c = rq->conn;
+	bool read = rq->type == NBD_CMD_READ;
+	bool status = rq->type == NBD_CMD_BLOCK_STATUS;
+
+	if (read && !rq->er.error)
+		rq->ndata = rq->length;
+	if (status && !rq->er.error)
+		status_chunk(rq);
+	else if (c->structured && rq->er.error && (read || status))
+		error_chunk(rq);
+	else if (c->structured && read)
+		data_chunk(rq);
+	else
+		simple_reply(rq);
+	list_push_tail(&c->replies, &rq->link);
+}
+
+/* --- sending -------------------------------------------------------------- */
+
+/* Pieces for one sendmsg. */
+struct batch {
+	struct worker *worker;
+	int niov;
+	size_t nheaders;
+	size_t bytes;
+	size_t skip; /* bytes of the next answer that are sent already */
+};
+
+static bool batch_full(const struct batch *b)
+{
+	return b->niov == WORKER_IOV ||
+		WORKER_HEADER_BYTES - b->nheaders <
+		sizeof(((struct request *)0)->header);
+}
+
+static void add(struct batch *b, const void *base, size_t length)
+{
+	struct iovec *next = b->worker->iov + b->niov;
+
+	if (b->skip >= length) {
+		b->skip -= length;
+		return;
+	}
+	base = (const char *)base + b->skip;
+	length -= b->skip;
+	b->skip = 0;
+	b->bytes += length;
+	if (b->niov && (char *)next[-1].iov_base + next[-1].iov_len == base) {
+		next[-1].iov_len += length;
+		return;
+	}
+	*next = (struct iovec){(void *)base, length};
+	b->niov++;
+}
+
+static void add_header(struct batch *b, const struct request *rq)
+{
+	unsigned char *to = b->worker->headers + b->nheaders;
+
+	memcpy(to, rq->header, rq->nheader);
+	b->nheaders += rq->nheader;
+	add(b, to, rq->nheader);
+}
+
+/* False when it did not fit whole. */
+static bool add_reply(struct batch *b, const struct request *rq)
+{
+	if (batch_full(b))
+		return false;
+	add_header(b, rq);
+	for (unsigned i = 0; rq->ndata && i < rq->er.niov; i++) {
+		if (b->niov == WORKER_IOV)
+			return false;
+		add(b, rq->er.iov[i].iov_base, rq->er.iov[i].iov_len);
+	}
+	if (rq->ntail) {
+		if (b->niov == WORKER_IOV)
+			return false;
+		add(b, rq->tail, rq->ntail);
+	}
+	return true;
+}
+
+static void fill(struct batch *b, struct conn *c)
+{
+	*b = (struct batch){.worker = c->worker, .skip = c->tx_off};
+	list_for_each (node, &c->replies) {
+		if (!add_reply(b, list_entry(node, struct request, link)))
+			return;
+	}
+}
+
+/* `sent` more bytes have gone: free the answers that are complete. */
+static void advance(struct conn *c, size_t sent)
+{
+	sent += c->tx_off;
+	while (!list_empty(&c->replies)) {
+		struct request *rq =
+			list_entry(c->replies.next, struct request, link);
+		size_t size = rq->nheader + rq->ndata + rq->ntail;
+
+		if (sent < size)
+			break;
+		sent -= size;
+		list_remove(&rq->link);
+		request_free(rq);
+	}
+	c->tx_off = sent;
+}
+
+void reply_send(struct conn *c)
+{
+	struct batch b;
+	ssize_t sent;
+
+	c->tx_blocked = false;
+	while (!list_empty(&c->replies)) {
+		fill(&b, c);
+		sent = transport_writev(&c->transport, c->worker->iov, b.niov);
+		if (sent == -EAGAIN) {
+			c->tx_blocked = true;
+			return;
+		}
+		if (sent < 0) {
+			conn_kill(c);
+			return;
+		}
+		advance(c, (size_t)sent);
+		if ((size_t)sent < b.bytes) {
+			c->tx_blocked = true;
+			return;
+		}
+	}
+}

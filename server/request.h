@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * request.h: an NBD request from its header to the last byte of its answer.
+ *
+ *   request_new -> [payload arrives] -> dispatch -> engine -> reply_queue
+ *      -> sent -> request_free
+ *
+ * Loop thread of the connection only. Requests come from a free list of the
+ * loop: no memory is allocated for a read or write that hits.
+ */
+#ifndef WEIR_SERVER_REQUEST_H
+#define WEIR_SERVER_REQUEST_H
+
+#include "conn.h"
+
+/* What a request costs besides its payload, in bytes in flight. */
+#define REQUEST_COST 1024U
+
+/* Extents of one answer to BLOCK_STATUS. */
+#define REQUEST_EXTENTS 1024U
+
+struct request {
+	struct conn *conn;
+	struct list link; /* conn->replies */
+	struct request *next_free;
+	uint64_t cookie;
+	uint64_t cost;   /* bytes, in conn->inflight */
+	uint64_t mark;   /* FLUSH: conn->changes when it began */
+	uint32_t length; /* bytes */
+	uint16_t type, flags;
+	bool own;         /* the server's own flush: no answer */
+	bool holds_data;  /* engine_release() is due */
+	struct rxbuf *rx; /* where the payload lies */
+	/* The answer: header, then the engine's iov or `tail`. */
+	unsigned nheader;
+	unsigned char header[32];
+	unsigned char *tail; /* owned */
+	size_t ntail;
+	size_t ndata; /* bytes in the engine's iov */
+	struct engine_request er;
+};
+
+/* NULL: no memory. */
+struct request *request_new(struct conn *c);
+
+/* Let go of all it holds. */
+void request_free(struct request *rq);
+
+/* --- dispatch.c ----------------------------------------------------------- */
+
+/* 0, or the negative errno to answer without asking the engine. */
+int dispatch_check(const struct request *rq);
+
+/* Fill in the engine's request. */
+void dispatch_prepare(struct request *rq);
+
+/* Hand to the engine; the answer is queued, now or later. */
+void dispatch_submit(struct request *rq);
+
+/* Answer with an error without asking the engine. */
+void dispatch_fail(struct request *rq, int error);
+
+/* Submit the flush of a connection that ends. -ENOMEM. */
+int dispatch_own_flush(struct conn *c);
+
+/* --- reply.c -------------------------------------------------------------- */
+
+/* Make the answer from rq->er and put it in the queue. */
+void reply_queue(struct request *rq);
+
+#endif

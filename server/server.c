@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * server.c: open, run, and the order of the end.
+ *
+ *   signal -> no more accepting -> every loop reads no more requests
+ *     -> engine_shutdown: requests finish, dirty data is written
+ *     -> clients take their last answers, GRACE_NS at most -> loops stop
+ *
+ * A second signal ends the process where it stands, and says what is lost.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "server.h"
+
+#define GRACE_NS (2 * NSEC_PER_SEC)
+#define EXIT_IO 2
+
+/* --- open ----------------------------------------------------------------- */
+
+static unsigned default_threads(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 1;
+	return (unsigned)CPU_COUNT(&set);
+}
+
+static int open_workers(struct server *s, struct error *error)
+{
+	unsigned n = s->options->threads;
+
+	if (!n)
+		n = default_threads();
+	s->workers = calloc(n, sizeof(*s->workers));
+	if (!s->workers)
+		return error_set(error, -ENOMEM, "no memory");
+	for (; s->nworkers < n; s->nworkers++) {
+		int r = worker_open(
+			&s->workers[s->nworkers], s, s->nworkers, error);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int open_engine(struct server *s, struct error *error)
+{
+	struct reactor **loops = calloc(s->nworkers, sizeof(struct reactor *));
+	int r;
+
+	if (!loops)
+		return error_set(error, -ENOMEM, "no memory");
+	for (unsigned i = 0; i < s->nworkers; i++)
+		loops[i] = s->workers[i].reactor;
+	r = engine_open(
+		&s->options->config, loops, s->nworkers, &s->engine, error);
+	free(loops);
+	return r;
+}
+
+static int open_exports(struct server *s, struct error *error)
+{
+	const struct engine_config *config = &s->options->config;
+	struct server_export *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return error_set(error, -ENOMEM, "no memory");
+	s->exports = x;
+	s->nexports = 1;
+	x->name = s->options->exportname;
+	x->name_length = strlen(x->name);
+	x->engine = s->engine;
+	x->export =
+		engine_export_new(s->engine, config->readonly, config->cache);
+	if (!x->export)
+		return error_set(error, -ENOMEM, "no memory");
+	engine_export_info(x->export, &x->info);
+	return 0;
+}
+
+int server_open(struct server *s, const struct options *o, struct error *error)
+{
+	int r;
+
+	*s = (struct server){.options = o, .usock = USOCK_INIT};
+	pthread_mutex_init(&s->lock, NULL);
+	list_init(&s->all);
+	r = open_workers(s, error);
+	/* The address before the store: to be refused there costs nothing. */
+	if (!r)
+		r = listen_open(s, error);
+	if (!r)
+		r = open_engine(s, error);
+	if (!r)
+		r = open_exports(s, error);
+	if (!r)
+		r = status_open(s, error);
+	return r;
+}
+
+struct server_export *server_find_export(
+	struct server *s, const char *name, size_t length)
+{
+	if (!length)
+		return &s->exports[0];
+	for (unsigned i = 0; i < s->nexports; i++) {
+		struct server_export *x = &s->exports[i];
+
+		if (x->name_length == length && !memcmp(x->name, name, length))
+			return x;
+	}
+	return NULL;
+}
+
+static void describe_tcp(const struct server *s, char *text, size_t size)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof(ss);
+	char addr[INET6_ADDRSTRLEN] = "?";
+	unsigned port = 0;
+
+	getsockname(s->listeners[0].fd, (struct sockaddr *)&ss, &len);
+	if (ss.ss_family == AF_INET6) {
+		const struct sockaddr_in6 *sin6 = (const void *)&ss;
+
+		inet_ntop(AF_INET6, &sin6->sin6_addr, addr, sizeof(addr));
+		port = ntohs(sin6->sin6_port);
+		snprintf(text, size, "nbd://[%s]:%u/%s", addr, port,
+			s->exports[0].name);
+		return;
+	}
+	if (ss.ss_family == AF_INET) {
+		const struct sockaddr_in *sin = (const void *)&ss;
+
+		inet_ntop(AF_INET, &sin->sin_addr, addr, sizeof(addr));
+		port = ntohs(sin->sin_port);
+	}
+	snprintf(text, size, "nbd://%s:%u/%s", addr, port, s->exports[0].name);
+}
+
+void server_describe(const struct server *s, char *text, size_t size)
+{
+	if (s->options->unix_path)
+		snprintf(text, size, "nbd+unix:///%s?socket=%s",
+			s->exports[0].name, s->options->unix_path);
+	else
+		describe_tcp(s, text, size);
+}
+
+int server_write_pidfile(struct server *s, struct error *error)
+{
+	const char *path = s->options->pidfile;
+	FILE *f = fopen(path, "we");
+
+	if (!f || fprintf(f, "%d\n", (int)getpid()) < 0 || fflush(f)) {
+		int r = -errno;
+
+		if (f)
+			fclose(f);
+		return error_set(
+			error, r, "%s: cannot write: %s", path, strerror(-r));
+	}
+	fclose(f);
+	/* The directory may be changed before it is removed. */
+	s->pidfile = realpath(path, NULL);
+	return 0;
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+static void stop_loops(struct server *s)
+{
+	if (!s->engine_done || s->busy)
+		return;
+	for (unsigned i = 0; i < s->nworkers; i++)
+		reactor_stop(s->workers[i].reactor);
+}
+
+static void on_grace(struct reactor_timer *timer)
+{
+	struct server *s = container_of(timer, struct server, grace);
+
+	for (unsigned i = 0; i < s->nworkers; i++)
+		worker_kill(&s->workers[i]);
+}
+
+static void on_engine_done(struct engine *e, int error, void *arg)
+{
+	struct server *s = arg;
+
+	(void)e;
+	if (error) {
+		log_error("not everything could be flushed: %s",
+			strerror(-error));
+		s->result = EXIT_IO;
+	}
+	s->engine_done = true;
+	reactor_timer_arm(s->workers[0].reactor, &s->grace, GRACE_NS);
+	stop_loops(s);
+}
+
+void server_worker_drained(struct server *s)
+{
+	if (--s->draining == 0)
+		engine_shutdown(s->engine, 0, on_engine_done, s);
+}
+
+void server_worker_idle(struct server *s)
+{
+	s->busy--;
+	stop_loops(s);
+}
+
+static void end_now(struct server *s)
+{
+	log_error("second signal: ending without a flush");
+	engine_log_dirty(s->engine);
+	if (s->control)
+		control_close(s->control);
+	if (s->pidfile)
+		unlink(s->pidfile);
+	_exit(EXIT_IO);
+}
+
+static void on_signal(struct ev_loop *loop, ev_signal *sig, int events)
+{
+	struct server *s = sig->data;
+
+	(void)loop;
+	(void)events;
+	if (s->stopping)
+		end_now(s);
+	log_debug("%s: stopping", strsignal(sig->signum));
+	s->stopping = true;
+	s->draining = s->nworkers;
+	s->busy = s->nworkers;
+	listen_close(s);
+	for (unsigned i = 0; i < s->nworkers; i++)
+		worker_drain(&s->workers[i]);
+}
+
+/* --- run ------------------------------------------------------------------ */
+
+static void watch_signal(struct server *s, ev_signal *sig, int number)
+{
+	ev_signal_init(sig, on_signal, number);
+	sig->data = s;
+	ev_signal_start(s->workers[0].loop, sig);
+}
+
+int server_run(struct server *s)
+{
+	int r;
+
+	s->grace.fn = on_grace;
+	for (unsigned i = 1; i < s->nworkers; i++) {
+		r = worker_start(&s->workers[i]);
+		if (r) {
+			log_error("cannot start a thread: %s", strerror(-r));
+			return EXIT_FAILURE;
+		}
+	}
+	watch_signal(s, &s->sigterm, SIGTERM);
+	watch_signal(s, &s->sigint, SIGINT);
+	listen_start(s);
+	reactor_run(s->workers[0].reactor);
+	ev_signal_stop(s->workers[0].loop, &s->sigterm);
+	ev_signal_stop(s->workers[0].loop, &s->sigint);
+	return s->result;
+}
+
+void server_close(struct server *s)
+{
+	for (unsigned i = 1; i < s->nworkers; i++)
+		worker_join(&s->workers[i]);
+	if (s->nworkers)
+		listen_close(s);
+	control_close(s->control);
+	if (s->nworkers)
+		reactor_timer_cancel(s->workers[0].reactor, &s->grace);
+	if (s->engine)
+		engine_close(s->engine);
+	for (unsigned i = 0; i < s->nworkers; i++)
+		worker_close(&s->workers[i]);
+	free(s->workers);
+	free(s->exports);
+	if (s->pidfile)
+		unlink(s->pidfile);
+	free(s->pidfile);
+	pthread_mutex_destroy(&s->lock);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * server.h: one process of weir-server, and its loops.
+ *
+ *   main.c      the command line, the background, the exit code
+ *   server.c    open, run, signals, the order of the end
+ *   worker.c    a loop on a thread: buffers and connections of its own
+ *   listen.c    sockets, accepting, handing over to a loop
+ *   conn.c      the life of a connection
+ *   handshake.c, option.c, meta.c      negotiation
+ *   transmit.c  requests out of the stream
+ *   dispatch.c  NBD request <-> engine request
+ *   reply.c     answers into the stream
+ *   status.c    the control socket's "exports" and "clients"
+ *
+ * Rules:
+ *  1. A connection lives on one loop from its first byte to its last; nothing
+ *     in it is touched by another thread, but for the counters in its
+ *     `struct conn_stats`.
+ *  2. Accepting and the state of the server belong to loop 0.
+ *  3. `lock` guards the list of all connections, for the control socket, and
+ *     is held for no system call.
+ */
+#ifndef WEIR_SERVER_SERVER_H
+#define WEIR_SERVER_SERVER_H
+
+#include <ev.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/usock.h"
+#include "engine.h"
+#include "options.h"
+#include "rxbuf.h"
+
+#define SERVER_MAX_LISTENERS 16U
+#define WORKER_IOV 1024U                /* IOV_MAX */
+#define WORKER_HEADER_BYTES (32U << 10) /* bytes */
+
+struct control;
+struct conn;
+struct request;
+struct server;
+
+/* A name under which an engine is served. */
+struct server_export {
+	const char *name;
+	size_t name_length;
+	struct engine *engine;
+	struct engine_export *export;
+	struct engine_info info;
+	_Atomic unsigned connections;
+};
+
+struct worker {
+	struct server *server;
+	struct reactor *reactor;
+	struct ev_loop *loop;
+	pthread_t thread;
+	bool started;
+	struct rxpool rx;
+	struct request *free_requests;
+	unsigned nfree_requests;
+	struct list conns; /* of struct conn */
+	struct list ready; /* conns with answers to send */
+	ev_prepare prepare;
+	bool stopping; /* no connection is begun or read any more */
+	bool idle;     /* and the last one has gone */
+	struct reactor_task drain_task, drained_task, kill_task, idle_task;
+	_Atomic unsigned nconns;
+	/* Scratch for one readv or sendmsg. */
+	struct iovec iov[WORKER_IOV];
+	unsigned char headers[WORKER_HEADER_BYTES];
+};
+
+struct listener {
+	struct server *server;
+	int fd; /* a unix socket's is owned by server->usock */
+	ev_io io;
+};
+
+struct server {
+	const struct options *options;
+	struct engine *engine;
+	struct server_export *exports;
+	unsigned nexports;
+	struct worker *workers;
+	unsigned nworkers;
+	struct control *control;
+	char *pidfile; /* absolute, or NULL; removed at the end */
+
+	/* Loop 0's. */
+	struct listener listeners[SERVER_MAX_LISTENERS];
+	unsigned nlisteners;
+	struct usock usock;
+	struct reactor_timer accept_timer;
+	struct reactor_task accept_task;
+	bool accept_failed; /* and the log says so */
+	ev_signal sigterm, sigint;
+	struct reactor_timer grace;
+	bool stopping;
+	bool engine_done;
+	unsigned draining; /* loops that have not stopped reading yet */
+	unsigned busy;     /* loops that have connections yet */
+	int result;        /* exit code */
+
+	_Atomic unsigned connections; /* slots taken */
+	_Atomic bool accept_waits;    /* for a slot */
+
+	pthread_mutex_t lock;
+	struct list all; /* of struct conn, every loop's */
+};
+
+/* --- server.c ------------------------------------------------------------- */
+
+/* Open the stores and sockets. Blocks. -errno with `error` filled. */
+int server_open(struct server *s, const struct options *o, struct error *error);
+
+/* The sockets' addresses, for the line that says it is ready. */
+void server_describe(const struct server *s, char *text, size_t size);
+
+/* Write the process id. -errno with `error` filled. */
+int server_write_pidfile(struct server *s, struct error *error);
+
+/* Serve until a signal says stop. Returns the exit code. Blocks. */
+int server_run(struct server *s);
+
+void server_close(struct server *s);
+
+/* The export of that name; the empty name is the first one's too. NULL: there
+ * is none. Any thread. */
+struct server_export *server_find_export(
+	struct server *s, const char *name, size_t length);
+
+/* A worker reads no more requests; it has no connection left. Loop 0. */
+void server_worker_drained(struct server *s);
+void server_worker_idle(struct server *s);
+
+/* --- worker.c ------------------------------------------------------------- */
+
+int worker_open(
+	struct worker *w, struct server *s, unsigned id, struct error *error);
+int worker_start(struct worker *w);
+void worker_join(struct worker *w);
+
+/* Have it read no more requests and answer those it has; then it says
+ * server_worker_drained(). Any thread. */
+void worker_drain(struct worker *w);
+
+/* Have it close what connections are left. Any thread, once. */
+void worker_kill(struct worker *w);
+
+/* A connection of it has gone. Its own thread. */
+void worker_check_idle(struct worker *w);
+
+void worker_close(struct worker *w);
+
+/* --- listen.c ------------------------------------------------------------- */
+
+int listen_open(struct server *s, struct error *error);
+void listen_start(struct server *s);
+
+/* Stop accepting and remove the unix socket. Loop 0, or nothing runs. */
+void listen_close(struct server *s);
+
+/* A slot is free again. Any thread. */
+void listen_slot_free(struct server *s);
+
+/* --- status.c ------------------------------------------------------------- */
+
+int status_open(struct server *s, struct error *error);
+
+#endif

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * transmit.c: requests out of the stream, many from one read.
+ *
+ *   socket --readv--> [ rest of a payload | the loop's receive buffer ]
+ *                        page memory          |
+ *                                             v parse
+ *                       head      payload      head  head  pay|
+ *                       whole payload here: the engine copies from here
+ *                       a large one, part here: that part is copied into
+ *                         page memory, the rest is read straight into it
+ *                       a small one, part here: the rest is read behind it
+ *
+ *  1. The stream stays in step whatever a request says: a payload nobody
+ *     wants is read and dropped before the error is answered.
+ *  2. The next request is parsed only while less than inflight_limit is in
+ *     flight; what was read beyond stays where it is (`stash`), and the
+ *     socket is not read. Requests behind a parked write are served till then.
+ *  3. A request that is not whole keeps no receive buffer: a part of a header
+ *     moves to the connection.
+ */
+#include <errno.h>
+
+#include "request.h"
+
+/* From this size a payload is received in place. Bytes. */
+#define DIRECT_MIN (64U << 10)
+
+/* Room asked for one read. Bytes; at least DIRECT_MIN and a header. */
+#define READ_ROOM (96U << 10)
+
+/* Read behind a large payload, where another may follow: what comes here is
+ * copied once more than what is received in place. Bytes. */
+#define READ_TAIL (4U << 10)
+
+/* --- reading -------------------------------------------------------------- */
+
+/* The pieces of memory that the payload still has to fill. */
+static int payload_iov(const struct conn *c, struct iovec *iov, int max)
+{
+	const struct conn_input *in = &c->in;
+	const struct engine_request *er;
+	size_t off = in->iov_off;
+	int n = 0;
+
+	if (!in->cur || in->skip)
+		return 0;
+	er = &in->cur->er;
+	if (er->buf) {
+		iov[0].iov_base = (char *)er->buf + in->cur->length - in->rest;
+		iov[0].iov_len = in->rest;
+		return 1;
+	}
+	for (unsigned i = in->iov_at; i < er->niov && n < max; i++, off = 0) {
+		iov[n].iov_base = (char *)er->iov[i].iov_base + off;
+		iov[n++].iov_len = er->iov[i].iov_len - off;
+	}
+	return n;
+}
+
+/* `n` bytes of the payload have come. */
+static void payload_advance(struct conn *c, size_t n)
+{
+	struct conn_input *in = &c->in;
+	const struct engine_request *er = &in->cur->er;
+
+	in->rest -= n;
+	if (er->buf)
+		return;
+	in->iov_off += n;
+	while (in->iov_at < er->niov &&
+		in->iov_off >= er->iov[in->iov_at].iov_len)
+		in->iov_off -= er->iov[in->iov_at++].iov_len;
+}
+
+/* Copy what is there of the payload into the memory it goes to. */
+static void payload_copy(struct conn *c, const unsigned char *p, size_t n)
+{
+	struct iovec iov;
+
+	while (n && payload_iov(c, &iov, 1)) {
+		size_t part = iov.iov_len < n ? iov.iov_len : n;
+
+		memcpy(iov.iov_base, p, part);
+		payload_advance(c, part);
+		p += part;
+		n -= part;
+	}
+}
+
+/* The payload is whole. */
+static void payload_done(struct conn *c)
+{
+	struct request *rq = c->in.cur;
+
+	c->in.cur = NULL;
+	rq->holds_data = false;
+	dispatch_submit(rq);
+}
+
+/*
+ * One read: first the rest of a payload, then behind the loop's data. `at` is
+ * set to what came there. Bytes read, 0 at the end, or a negative errno.
+ */
+static ssize_t receive(struct conn *c, struct cursor *at)
+{
+	struct conn_input *in = &c->in;
+	struct iovec *iov = c->worker->iov;
+	struct rxbuf *b = rxpool_room(&c->worker->rx, READ_ROOM);
+	size_t room, part;
+	ssize_t got;
+	int n;
+
+	if (!b)
+		return -ENOMEM;
+	at->buf = b;
+	at->p = at->end = b->data + b->pos;
+	n = payload_iov(c, iov, WORKER_IOV - 1);
+	room = in->large ? READ_TAIL : RXBUF_SIZE - b->pos - in->nhead;
+	iov[n].iov_base = at->p + in->nhead;
+	iov[n].iov_len = room;
+	got = transport_readv(&c->transport, iov, n + 1);
+	if (got <= 0)
+		return got;
+	part = 0;
+	if (n) {
+		part = (size_t)got < in->rest ? (size_t)got : in->rest;
+		payload_advance(c, part);
+	}
+	if ((size_t)got > part) {
+		memcpy(at->p, in->head, in->nhead);
+		at->end = at->p + in->nhead + ((size_t)got - part);
+		in->nhead = 0;
+		b->pos += (size_t)(at->end - at->p);
+	}
+	return got;
+}
+
+/* --- writes --------------------------------------------------------------- */
+
+static void payload_begin(struct conn *c, struct request *rq)
+{
+	c->in.cur = rq;
+	c->in.iov_at = 0;
+	c->in.iov_off = 0;
+	c->in.rest = rq->length;
+}
+
+/* Receive in place: the part that is there is copied. */
+static int write_direct(struct conn *c, struct request *rq, struct cursor *at)
+{
+	int r = engine_payload(&rq->er);
+
+	if (r)
+		return r;
+	rq->holds_data = true;
+	payload_begin(c, rq);
+	payload_copy(c, at->p, (size_t)(at->end - at->p));
+	return 0;
+}
+
+/* Keep room for the rest right behind the part that is there; if others have
+ * read there since, or the buffer ends, move to where there is room. */
+static int write_behind(struct conn *c, struct request *rq, struct cursor *at)
+{
+	size_t have = (size_t)(at->end - at->p);
+	struct rxbuf *b = at->buf;
+
+	if (at->end == b->data + b->pos &&
+		RXBUF_SIZE - b->pos >= rq->length - have) {
+		rq->er.buf = at->p;
+		b->pos += rq->length - have;
+	} else {
+		b = rxpool_room(&c->worker->rx, rq->length);
+		if (!b)
+			return -ENOMEM;
+		rq->er.buf = memcpy(b->data + b->pos, at->p, have);
+		b->pos += rq->length;
+	}
+	rq->rx = rxbuf_get(b);
+	payload_begin(c, rq);
+	c->in.rest -= have;
+	return 0;
+}
+
+/* All of it is here: the engine takes it from the receive buffer, which stays
+ * as long as the engine needs it. */
+static void write_whole(struct request *rq, struct cursor *at)
+{
+	rq->er.buf = at->p;
+	rq->rx = rxbuf_get(at->buf);
+	at->p += rq->length;
+	dispatch_submit(rq);
+}
+
+/* Read its payload and drop it, then answer. */
+static void write_skip(struct conn *c, struct request *rq, int error)
+{
+	rq->er.error = error;
+	c->in.cur = rq;
+	c->in.skip = rq->length;
+	c->in.large = false;
+}
+
+static void take_write(struct conn *c, struct request *rq, struct cursor *at)
+{
+	bool direct = rq->length >= DIRECT_MIN;
+	int r;
+
+	c->in.large = direct;
+	rq->cost += rq->length;
+	c->inflight += rq->length;
+	if (rq->length <= (size_t)(at->end - at->p)) {
+		write_whole(rq, at);
+		return;
+	}
+	if (direct)
+		r = write_direct(c, rq, at);
+	else
+		r = write_behind(c, rq, at);
+	if (r)
+		write_skip(c, rq, r);
+	else
+		at->p = at->end;
+}
+
+/* --- parsing -------------------------------------------------------------- */
+
+/* Drop unwanted payload; true when the stream is at a request again. */
+static bool skip_payload(struct conn *c, struct cursor *at)
+{
+	struct conn_input *in = &c->in;
+	uint64_t have = (uint64_t)(at->end - at->p);
+	uint64_t n = have < in->skip ? have : in->skip;
+	struct request *rq = in->cur;
+
+	at->p += n;
+	in->skip -= n;
+	if (in->skip)
+		return false;
+	in->cur = NULL;
+	dispatch_fail(rq, rq->er.error);
+	return true;
+}
+
+static void take_other(struct conn *c, struct request *rq)
+{
+	if (rq->type == NBD_CMD_READ) {
+		rq->cost += rq->length;
+		c->inflight += rq->length;
+	}
+	dispatch_submit(rq);
+}
+
+static void decode(struct request *rq, const unsigned char *p)
+{
+	engine_request_init(&rq->er);
+	rq->flags = nbd_get16(p + 4);
+	rq->type = nbd_get16(p + 6);
+	rq->cookie = nbd_get64(p + 8);
+	rq->er.offset = nbd_get64(p + 16);
+	rq->er.error = 0;
+	rq->length = nbd_get32(p + 24);
+}
+
+static void take_request(struct conn *c, struct cursor *at)
+{
+	struct request *rq;
+	int error;
+
+	if (nbd_get32(at->p) != NBD_REQUEST_MAGIC) {
+		log_debug("%s: not a request: bad magic", c->peer);
+		conn_kill(c);
+		return;
+	}
+	if (nbd_get16(at->p + 6) == NBD_CMD_DISC) {
+		conn_drain(c);
+		return;
+	}
+	rq = request_new(c);
+	if (!rq) {
+		conn_kill(c);
+		return;
+	}
+	decode(rq, at->p);
+	at->p += NBD_REQUEST_SIZE;
+	rq->cost = REQUEST_COST;
+	c->inflight += REQUEST_COST;
+	error = dispatch_check(rq);
+	if (!error)
+		dispatch_prepare(rq);
+	if (error && rq->type == NBD_CMD_WRITE && rq->length)
+		write_skip(c, rq, error);
+	else if (error)
+		dispatch_fail(rq, error);
+	else if (rq->type == NBD_CMD_WRITE)
+		take_write(c, rq, at);
+	else
+		take_other(c, rq);
+}
+
+/* Put by what is not parsed, in place. */
+static void put_by(struct conn *c, const struct cursor *at)
+{
+	c->in.stash = *at;
+	rxbuf_get(at->buf);
+}
+
+static void keep_head(struct conn *c, const struct cursor *at)
+{
+	c->in.nhead = (unsigned)(at->end - at->p);
+	memcpy(c->in.head, at->p, c->in.nhead);
+}
+
+static void parse(struct conn *c, struct cursor *at)
+{
+	while (c->state == CONN_OPEN && at->p < at->end) {
+		if (c->in.skip && !skip_payload(c, at))
+			return;
+		if (at->end - at->p < NBD_REQUEST_SIZE) {
+			keep_head(c, at);
+			return;
+		}
+		if (conn_full(c)) {
+			put_by(c, at);
+			return;
+		}
+		take_request(c, at);
+	}
+}
+
+/* --- entry ---------------------------------------------------------------- */
+
+void transmit_input(struct conn *c)
+{
+	struct cursor at;
+	ssize_t got = receive(c, &at);
+
+	if (got == -EAGAIN)
+		return;
+	if (got == 0) {
+		conn_drain(c);
+		return;
+	}
+	if (got < 0) {
+		conn_kill(c);
+		return;
+	}
+	if (c->in.cur && !c->in.skip && !c->in.rest)
+		payload_done(c);
+	parse(c, &at);
+}
+
+void transmit_feed(struct conn *c, const unsigned char *p, size_t n)
+{
+	struct cursor at;
+
+	if (!n)
+		return;
+	at.buf = rxpool_room(&c->worker->rx, n);
+	if (!at.buf) {
+		conn_kill(c);
+		return;
+	}
+	at.p = memcpy(at.buf->data + at.buf->pos, p, n);
+	at.end = at.p + n;
+	at.buf->pos += n;
+	parse(c, &at);
+}
+
+bool transmit_resume(struct conn *c)
+{
+	struct cursor at = c->in.stash;
+
+	if (c->state != CONN_OPEN || !at.buf || conn_full(c))
+		return false;
+	c->in.stash = (struct cursor){0};
+	parse(c, &at);
+	rxbuf_put(at.buf);
+	return true;
+}
