@@ -47,6 +47,14 @@ static inline size_t iov_take(struct iov_cursor *c, size_t max, void **piece)
 	return n;
 }
 
+static inline void iov_skip(struct iov_cursor *c, size_t n)
+{
+	void *piece;
+
+	while (n)
+		n -= iov_take(c, n, &piece);
+}
+
 /* Copy `n` bytes out of the scattered memory, into it, or zero them. */
 static inline void iov_gather(void *to, struct iov_cursor *from, size_t n)
 {
