@@ -15,6 +15,7 @@
 #include "kind.h"
 
 static const struct store_kind *const store_kinds[] = {
+	&store_kind_raw,
 	&store_kind_mem,
 	&store_kind_null,
 	&store_kind_sim,
@@ -44,8 +45,10 @@ static int store_find_kind(const char *spec, const struct store_kind **kind,
 {
 	size_t length = spec_kind_length(spec);
 
+	*kind = &store_kind_raw;
+	*rest = spec;
 	if (!length)
-		return error_set(error, -EINVAL, "no kind");
+		return 0;
 	*rest = spec + length + 1;
 	for (size_t i = 0; i < STORE_KINDS; i++) {
 		*kind = store_kinds[i];

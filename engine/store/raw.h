@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * raw.h: the parts of the raw store; for raw*.c only.
+ */
+#ifndef WEIR_STORE_RAW_H
+#define WEIR_STORE_RAW_H
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "kind.h"
+
+struct raw {
+	struct store base;
+	int fd;
+	bool block;   /* a block device */
+	char *zeroes; /* RAW_ZEROES bytes, aligned for O_DIRECT */
+
+	/* What was found out to be missing; only ever set. */
+	atomic_bool no_punch, no_zero_range, no_discard;
+};
+
+#define RAW_ZEROES 65536U
+
+/* Open, lock and look at the file. 0 or -errno with `error`. Blocks. */
+int raw_setup(
+	struct raw *r, const char *path, unsigned flags, struct error *error);
+
+/* TRIM and ZERO. Loop thread of the io. */
+void raw_zero(struct raw *r, struct store_io *io);
+
+/* Is that error "cannot do this here", rather than a failure? */
+static inline bool raw_unsupported(int64_t error)
+{
+	return error == -EOPNOTSUPP || error == -ENOSYS || error == -ENODEV ||
+		error == -ENOTTY;
+}
+
+/* Is it to be tried again? */
+static inline bool raw_interrupted(int64_t error)
+{
+	return error == -EINTR || error == -EAGAIN;
+}
+
+#endif
