@@ -6,7 +6,7 @@
  * a fork:
  *
  *   .get_ready    loops_open()    no thread
- *   .after_fork   loops_start()   a thread a loop
+ *   .after_fork   loops_start()   rings of the child's own, a thread a loop
  *   .cleanup      loops_stop()    joined
  *   .unload       loops_close()
  *
@@ -14,11 +14,13 @@
  */
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "plugin.h"
 
 int loops_open(struct loops *l, unsigned n, struct error *error)
 {
+	l->opener = getpid();
 	for (; l->n < n; l->n++) {
 		int err = reactor_live_new(
 			l->n, REACTOR_AUTO, &l->reactor[l->n], error);
@@ -54,6 +56,8 @@ int loops_start(struct loops *l)
 	sigset_t all, before;
 	int err = 0;
 
+	for (unsigned i = 0; i < l->n && l->opener != getpid(); i++)
+		reactor_live_after_fork(l->reactor[i]);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (l->running < l->n && !err) {

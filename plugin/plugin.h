@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/list.h"
 #include "engine.h"
@@ -30,6 +31,7 @@ struct control;
 
 struct loops {
 	unsigned n, running; /* made; with a thread */
+	pid_t opener;        /* the process that made them */
 	struct reactor *reactor[LOOPS_MAX];
 	pthread_t thread[LOOPS_MAX];
 };
@@ -37,7 +39,8 @@ struct loops {
 /* Make `n` loops, with no thread yet. 0 or a negative errno, `error` filled. */
 int loops_open(struct loops *l, unsigned n, struct error *error);
 
-/* Start their threads, which take no signals. 0 or a negative errno. */
+/* Start their threads, which take no signals; in the process that opened them
+ * or a child of it. 0 or a negative errno. */
 int loops_start(struct loops *l);
 
 /* Stop and join the threads; blocks. Nothing may be in flight. */

@@ -382,6 +382,19 @@ int reactor_live_new(unsigned id, enum reactor_backend backend,
 	return 0;
 }
 
+void reactor_live_after_fork(struct reactor *r)
+{
+	struct live *l = to_live(r);
+
+	if (l->uring) {
+		uring_free(l->uring);
+		l->uring = NULL;
+		if (uring_new(l, &l->uring))
+			l->backend = REACTOR_THREADS;
+	}
+	ev_loop_fork(l->loop);
+}
+
 enum reactor_backend reactor_live_backend(const struct reactor *r)
 {
 	return to_live(r)->backend;

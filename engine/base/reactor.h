@@ -183,6 +183,13 @@ enum reactor_backend {
 int reactor_live_new(unsigned id, enum reactor_backend backend,
 	struct reactor **out, struct error *error);
 
+/*
+ * In the child of a fork(), for a loop that has not run yet: a ring and an
+ * epoll set of its own, where the old ones are the parent's too. Without
+ * io_uring left, AUTO comes to threads. What was posted is kept.
+ */
+void reactor_live_after_fork(struct reactor *r);
+
 /* What AUTO came to: REACTOR_URING or REACTOR_THREADS. */
 enum reactor_backend reactor_live_backend(const struct reactor *r);
 
