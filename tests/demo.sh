@@ -37,15 +37,18 @@ die() {
 	exit 2
 }
 
+end_server() {
+	kill "$server" 2>/dev/null
+	timeout 30 tail --pid="$server" -f /dev/null || kill -KILL "$server"
+	wait "$server" 2>/dev/null
+}
+
 # shellcheck disable=SC2317 # called by the trap
 clean_up() {
 	trap '' INT TERM HUP
 	[ -z "$mounted" ] || umount "$mounted"
 	[ -z "$device" ] || weir detach "$device"
-	if [ -n "$server" ]; then
-		kill "$server" 2>/dev/null
-		wait "$server" 2>/dev/null
-	fi
+	[ -z "$server" ] || end_server
 	[ -z "$tmp" ] || rm -rf "$tmp"
 }
 trap clean_up EXIT
@@ -168,7 +171,6 @@ printf '  $ xfs_repair -n %s\n    clean\n' "$device"
 run weir detach "$device" || die "cannot detach"
 device=
 printf '  $ kill %s\n' "$server"
-kill "$server"
-wait "$server" || die "weir-server ended with $?"
+end_server || die "weir-server ended with $?"
 server=
 printf '    flushed and gone\n'
