@@ -1,133 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * unit-reactor-live.c: the live loop, once with io_uring and once with
- * threads: each test gets a loop that runs on a thread of its own.
+ * unit-reactor-live.c: tasks, timers and works of the live loop.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
-#include <ev.h>
 
-#include "base/reactor.h"
-
-struct loop {
-	struct reactor *r;
-	pthread_t thread;
-	int fd; /* a file of 1 MiB */
-};
-
-static void *loop_thread(void *arg)
-{
-	reactor_run(arg);
-	return NULL;
-}
-
-static int setup(void **state, enum reactor_backend backend)
-{
-	char path[] = "/tmp/weir-unit-XXXXXX";
-	struct loop *l = calloc(1, sizeof *l);
-	struct error error = {""};
-
-	if (reactor_live_new(3, backend, &l->r, &error)) {
-		print_message("# %s\n", error.text);
-		free(l);
-		*state = NULL;
-		return 0; /* the tests skip */
-	}
-	l->fd = mkstemp(path);
-	unlink(path);
-	if (l->fd < 0 || ftruncate(l->fd, 1 << 20))
-		return -1;
-	*state = l;
-	return pthread_create(&l->thread, NULL, loop_thread, l->r);
-}
-
-static int setup_uring(void **state)
-{
-	return setup(state, REACTOR_URING);
-}
-
-static int setup_threads(void **state)
-{
-	return setup(state, REACTOR_THREADS);
-}
-
-static int teardown(void **state)
-{
-	struct loop *l = *state;
-
-	if (!l)
-		return 0;
-	reactor_stop(l->r);
-	pthread_join(l->thread, NULL);
-	reactor_free(l->r);
-	close(l->fd);
-	free(l);
-	return 0;
-}
-
-static struct loop *loop_of(void **state)
-{
-	if (!*state)
-		skip();
-	return *state;
-}
-
-/* --- a call on the loop that the test waits for --------------------------- */
-
-struct call {
-	struct reactor_task task;
-	void (*fn)(struct call *call);
-	struct loop *loop;
-	void *arg;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool done;
-};
-
-static void call_done(struct call *c)
-{
-	pthread_mutex_lock(&c->lock);
-	c->done = true;
-	pthread_cond_signal(&c->changed);
-	pthread_mutex_unlock(&c->lock);
-}
-
-static void call_begin(struct reactor_task *task)
-{
-	struct call *c = container_of(task, struct call, task);
-
-	c->fn(c);
-}
-
-/* Run fn on the loop; return when call_done() was called. */
-static void call(struct loop *l, void (*fn)(struct call *c), void *arg)
-{
-	struct call c = {
-		.task.fn = call_begin,
-		.fn = fn,
-		.loop = l,
-		.arg = arg,
-		.lock = PTHREAD_MUTEX_INITIALIZER,
-		.changed = PTHREAD_COND_INITIALIZER,
-	};
-
-	reactor_post(l->r, &c.task);
-	pthread_mutex_lock(&c.lock);
-	while (!c.done)
-		pthread_cond_wait(&c.changed, &c.lock);
-	pthread_mutex_unlock(&c.lock);
-}
+#include "loop.h"
 
 /* --- tasks ---------------------------------------------------------------- */
 
@@ -317,157 +201,6 @@ static void timers_fire_in_order_of_time_and_never_early(void **state)
 	assert_true(all.at[4].when >= all.armed + 5 * NSEC_PER_MSEC);
 }
 
-/* --- file I/O ------------------------------------------------------------- */
-
-struct io_call {
-	struct reactor_io io;
-	struct call *call;
-	bool inside;
-};
-
-static void io_finished(struct reactor_io *io)
-{
-	struct io_call *c = container_of(io, struct io_call, io);
-
-	assert_false(c->inside);
-	assert_true(reactor_is_current(c->call->loop->r));
-	call_done(c->call);
-}
-
-static void io_begin(struct call *c)
-{
-	struct io_call *ic = c->arg;
-
-	ic->call = c;
-	ic->inside = true;
-	reactor_io(c->loop->r, &ic->io);
-	ic->inside = false;
-}
-
-static int64_t do_io(struct loop *l, enum reactor_io_op op,
-	const struct iovec *iov, int niov, uint64_t offset, uint64_t length)
-{
-	struct io_call c = {.io = {
-				    .op = op,
-				    .fd = l->fd,
-				    .iov = iov,
-				    .niov = niov,
-				    .offset = offset,
-				    .length = length,
-				    .done = io_finished,
-			    }};
-
-	call(l, io_begin, &c);
-	return c.io.result;
-}
-
-static void what_is_written_is_read_back(void **state)
-{
-	struct loop *l = loop_of(state);
-	char a[] = "absorbs the ", b[] = "writes", c[32] = "";
-	struct iovec out[] = {{a, 12}, {b, 6}}, in = {c, sizeof c};
-
-	assert_int_equal(do_io(l, REACTOR_WRITE, out, 2, 4096, 0), 18);
-	assert_int_equal(do_io(l, REACTOR_FSYNC, NULL, 0, 0, 0), 0);
-	assert_int_equal(do_io(l, REACTOR_READ, &in, 1, 4096, 0), 32);
-	assert_string_equal(c, "absorbs the writes");
-}
-
-static void a_read_at_the_end_is_short(void **state)
-{
-	char buf[4096];
-	struct iovec in = {buf, sizeof buf};
-
-	assert_int_equal(
-		do_io(loop_of(state), REACTOR_READ, &in, 1, (1 << 20) - 100, 0),
-		100);
-}
-
-static void a_bad_descriptor_is_an_error(void **state)
-{
-	struct loop *l = loop_of(state);
-	char buf[1];
-	struct iovec in = {buf, 1};
-	struct loop bad = *l;
-
-	bad.fd = -1;
-	assert_int_equal(do_io(&bad, REACTOR_READ, &in, 1, 0, 0), -EBADF);
-}
-
-static void a_punched_range_reads_as_zeroes(void **state)
-{
-	struct loop *l = loop_of(state);
-	char buf[8192];
-	struct iovec iov = {buf, sizeof buf};
-	int64_t err;
-
-	memset(buf, 'x', sizeof buf);
-	assert_int_equal(do_io(l, REACTOR_WRITE, &iov, 1, 0, 0), 8192);
-	err = do_io(l, REACTOR_PUNCH, NULL, 0, 4096, 4096);
-	if (err == -EOPNOTSUPP)
-		skip();
-	assert_int_equal(err, 0);
-	assert_int_equal(do_io(l, REACTOR_READ, &iov, 1, 0, 0), 8192);
-	assert_int_equal(buf[4095], 'x');
-	assert_int_equal(buf[4096], 0);
-	assert_int_equal(buf[8191], 0);
-}
-
-#define STORM 3000
-
-struct storm {
-	struct reactor_io io[STORM];
-	struct iovec iov[STORM];
-	uint32_t word[STORM];
-	unsigned left;
-	struct call *call;
-	enum reactor_io_op op;
-};
-
-static struct storm *storm; /* of the test that runs: there is one at a time */
-
-static void storm_done(struct reactor_io *io)
-{
-	assert_int_equal(io->result, 4);
-	if (!--storm->left)
-		call_done(storm->call);
-}
-
-static void storm_begin(struct call *c)
-{
-	storm->call = c;
-	storm->left = STORM;
-	for (unsigned i = 0; i < STORM; i++) {
-		storm->iov[i] = (struct iovec){&storm->word[i], 4};
-		storm->io[i] = (struct reactor_io){
-			.op = storm->op,
-			.fd = c->loop->fd,
-			.iov = &storm->iov[i],
-			.niov = 1,
-			.offset = i * 4,
-			.done = storm_done,
-		};
-		reactor_io(c->loop->r, &storm->io[i]);
-	}
-}
-
-static void more_io_than_the_ring_holds_all_completes(void **state)
-{
-	struct loop *l = loop_of(state);
-
-	storm = calloc(1, sizeof *storm);
-	for (uint32_t i = 0; i < STORM; i++)
-		storm->word[i] = i * 7919;
-	storm->op = REACTOR_WRITE;
-	call(l, storm_begin, NULL);
-	memset(storm->word, 0, sizeof storm->word);
-	storm->op = REACTOR_READ;
-	call(l, storm_begin, NULL);
-	for (uint32_t i = 0; i < STORM; i++)
-		assert_int_equal(storm->word[i], i * 7919);
-	free(storm);
-}
-
 /* --- works ---------------------------------------------------------------- */
 
 struct job {
@@ -522,7 +255,7 @@ static void a_work_runs_beside_the_loop(void **state)
 
 struct blocked {
 	struct job job[BLOCKED];
-	struct io_call io;
+	struct reactor_io io;
 	struct iovec iov;
 	char buf[16];
 	unsigned left;
@@ -532,7 +265,7 @@ struct blocked {
 /* The I/O came through although every work waits: let them go. */
 static void blocked_io_done(struct reactor_io *io)
 {
-	struct blocked *b = container_of(io, struct blocked, io.io);
+	struct blocked *b = container_of(io, struct blocked, io);
 	char go[BLOCKED] = {0};
 
 	assert_int_equal(io->result, 16);
@@ -549,14 +282,14 @@ static void blocked_begin(struct call *c)
 		reactor_work(c->loop->r, &b->job[i].work);
 	}
 	b->iov = (struct iovec){b->buf, sizeof b->buf};
-	b->io.io = (struct reactor_io){
+	b->io = (struct reactor_io){
 		.op = REACTOR_READ,
 		.fd = c->loop->fd,
 		.iov = &b->iov,
 		.niov = 1,
 		.done = blocked_io_done,
 	};
-	reactor_io(c->loop->r, &b->io.io);
+	reactor_io(c->loop->r, &b->io);
 }
 
 static void works_that_block_do_not_hold_up_file_io(void **state)
@@ -604,12 +337,6 @@ static void auto_always_gives_a_loop(void **state)
 	reactor_free(r);
 }
 
-#define BOTH(test)                                                             \
-	{#test " (io_uring)", test, setup_uring, teardown, NULL},              \
-	{                                                                      \
-#test " (threads)", test, setup_threads, teardown, NULL        \
-	}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -617,11 +344,6 @@ int main(void)
 		BOTH(posts_of_each_thread_run_once_and_in_order),
 		BOTH(a_task_may_post_itself_again),
 		BOTH(timers_fire_in_order_of_time_and_never_early),
-		BOTH(what_is_written_is_read_back),
-		BOTH(a_read_at_the_end_is_short),
-		BOTH(a_bad_descriptor_is_an_error),
-		BOTH(a_punched_range_reads_as_zeroes),
-		BOTH(more_io_than_the_ring_holds_all_completes),
 		BOTH(a_work_runs_beside_the_loop),
 		BOTH(works_that_block_do_not_hold_up_file_io),
 		cmocka_unit_test(a_stop_before_run_is_not_lost),
