@@ -14,11 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "options.h"
 
 #define DEFAULT_ADDR "127.0.0.1"
 #define DEFAULT_PORT "10809"
 #define DEFAULT_MAX_CONNECTIONS 1024U
+#define DEFAULT_SHUTDOWN_NS (90 * NSEC_PER_SEC)
 #define MAX_THREADS 256U
 
 enum {
@@ -75,8 +77,13 @@ static const char usage[] =
 	"  -V, --version         print the version and exit\n"
 	"  -h, --help            print this and exit\n"
 	"\n"
-	"PATH is short for store=raw:PATH. The keys:\n"
+	"PATH, or any other SPEC, is short for store=PATH. The keys:\n"
 	"\n";
+
+static const char shutdown_help[] =
+	"  shutdown-timeout=TIME\n"
+	"        how long the end may take to write what is dirty, 0 for ever\n"
+	"        (default 90s)\n";
 
 /* A decimal number in [min, max]. */
 static int parse_number(const char *option, const char *text, unsigned min,
@@ -136,7 +143,7 @@ static int take_option(struct options *o, int c, struct error *error)
 		printf("weir-server %s\n", PACKAGE_VERSION);
 		return 1;
 	case 'h':
-		printf("%s%s", usage, engine_config_help);
+		printf("%s%s%s", usage, engine_config_help, shutdown_help);
 		return 1;
 	default:
 		return -EINVAL;
@@ -176,6 +183,17 @@ static size_t key_length(const char *word)
 	return word[n] == '=' ? n : 0;
 }
 
+/* The one key that is the front end's own; the plugin has it too. */
+static int take_shutdown_timeout(
+	struct options *o, const char *value, struct error *error)
+{
+	if (time_parse(value, &o->shutdown_timeout_ns))
+		return error_set(error, -EINVAL,
+			"shutdown-timeout=%s: expected a time, as 90s or 5m",
+			value);
+	return 0;
+}
+
 static int take_key(
 	struct options *o, const char *word, size_t length, struct error *error)
 {
@@ -185,21 +203,17 @@ static int take_key(
 		return error_set(error, -EINVAL, "%s: unknown key", word);
 	memcpy(key, word, length);
 	key[length] = '\0';
+	if (!strcmp(key, "shutdown-timeout"))
+		return take_shutdown_timeout(o, word + length + 1, error);
 	return engine_config_set(&o->config, key, word + length + 1, error);
 }
 
-static int take_path(struct options *o, const char *path, struct error *error)
+static int take_store(struct options *o, const char *spec, struct error *error)
 {
-	char spec[PATH_MAX + 8];
-	int n;
-
 	if (o->config.store)
 		return error_set(error, -EINVAL,
-			"%s: one store only, and %s is given already", path,
+			"%s: one store only, and %s is given already", spec,
 			o->config.store);
-	n = snprintf(spec, sizeof(spec), "raw:%s", path);
-	if (n < 0 || (size_t)n >= sizeof(spec) || !*path)
-		return error_set(error, -EINVAL, "bad path");
 	return engine_config_set(&o->config, "store", spec, error);
 }
 
@@ -213,7 +227,7 @@ static int take_words(
 		if (key)
 			r = take_key(o, argv[i], key, error);
 		else
-			r = take_path(o, argv[i], error);
+			r = take_store(o, argv[i], error);
 		if (r)
 			return r;
 	}
@@ -251,6 +265,7 @@ int options_parse(struct options *o, int argc, char **argv, struct error *error)
 	*o = (struct options){
 		.exportname = "",
 		.max_connections = DEFAULT_MAX_CONNECTIONS,
+		.shutdown_timeout_ns = DEFAULT_SHUTDOWN_NS,
 	};
 	engine_config_init(&o->config);
 	r = take_options(o, argc, argv, error);

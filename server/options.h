@@ -18,8 +18,9 @@ struct options {
 	const char *control; /* or NULL */
 	bool foreground;
 	bool verbose;
-	unsigned threads;         /* loops; 0: as many as CPUs */
-	unsigned max_connections; /* 0: no limit */
+	unsigned threads;             /* loops; 0: as many as CPUs */
+	unsigned max_connections;     /* 0: no limit */
+	uint64_t shutdown_timeout_ns; /* 0: for ever */
 	struct engine_config config;
 };
 

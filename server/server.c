@@ -216,7 +216,8 @@ static void on_engine_done(struct engine *e, int error, void *arg)
 void server_worker_drained(struct server *s)
 {
 	if (--s->draining == 0)
-		engine_shutdown(s->engine, 0, on_engine_done, s);
+		engine_shutdown(s->engine, s->options->shutdown_timeout_ns,
+			on_engine_done, s);
 }
 
 void server_worker_idle(struct server *s)
