@@ -159,7 +159,7 @@ struct engine_extent {
 
 #define ENGINE_MAX_REQUEST (32U << 20) /* bytes: READ, WRITE, CACHE */
 #define ENGINE_INLINE_IOV 18
-#define ENGINE_PRIVATE_SIZE 512
+#define ENGINE_PRIVATE_SIZE 640
 
 struct engine_request {
 	/* The caller's, set before engine_submit(). */

@@ -172,7 +172,7 @@ static void command_end(struct command *cmd, int error)
 
 static void command_inner_done(struct store_io *inner)
 {
-	struct command *cmd = inner->priv;
+	struct command *cmd = container_of(inner, struct command, inner);
 	int error = inner->error;
 
 	cmd->outer->nextents = inner->nextents;
@@ -285,7 +285,6 @@ static void fault_submit(struct store *s, struct store_io *io)
 	cmd->outer = io;
 	cmd->inner = *io;
 	cmd->inner.done = command_inner_done;
-	cmd->inner.priv = cmd;
 	cmd->timer.fn = command_delayed;
 	cmd->task.fn = command_act;
 	pthread_mutex_lock(&f->lock);

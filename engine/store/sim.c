@@ -58,7 +58,6 @@ static void sim_apply(struct reactor_timer *timer)
 
 	sio->inner = *sio->outer;
 	sio->inner.done = sim_inner_done;
-	sio->inner.priv = sio;
 	store_submit(sio->sim->inner, &sio->inner);
 }
 
@@ -110,7 +109,7 @@ static void sim_release(struct sim *s)
 
 static void sim_inner_done(struct store_io *inner)
 {
-	struct sim_io *sio = inner->priv;
+	struct sim_io *sio = container_of(inner, struct sim_io, inner);
 	struct store_io *outer = sio->outer;
 	int error = inner->error;
 

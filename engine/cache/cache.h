@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cache.h: pages of blocks in memory over one placement.
+ *
+ * A page is the unit of lookup, a block the unit of state. Each block of a
+ * page has four bits:
+ *
+ *   uptodate   memory holds what a read must see
+ *   dirty      memory is newer than the store
+ *   writeback  a store write of it is under way
+ *   unstable   the store has it, but no flush of the store covers it yet
+ *
+ *                   +--------------- write ----------------+
+ *                   v                                      |
+ *  absent --fill--> uptodate --write--> dirty --take--> writeback
+ *     ^                ^                  ^                |
+ *     |                |                  +---- error -----+
+ *     +---reclaim------+                  |                v
+ *                      |                  +-- failed -- unstable
+ *                      +------------------- flush ok ------+
+ *
+ * State rules (cache_check_page() walks them):
+ *  1. dirty is a subset of uptodate. A block may be dirty and writeback: it
+ *     is written again. An unstable block that is written becomes dirty only.
+ *  2. Only a page with no dirty, writeback or unstable block and no holder
+ *     may be reclaimed; just those pages are on the reclaim lists.
+ *  3. A read whose blocks are all uptodate does no store I/O.
+ *  4. A write that covers whole blocks reads nothing; one that covers part
+ *     of a block fills that block first.
+ *  5. A fill never overwrites an uptodate block; one filler per block.
+ *  6. Memory that a reader or a store write holds does not change: writes
+ *     go to a copy.
+ *
+ * The charge is the bytes that are dirty, under writeback, unstable or
+ * reserved by a write that is about to make them so; a block that is dirty
+ * and under writeback counts twice. It is exact.
+ *
+ * Locks, in order: a shard's, then the range locks', then the arena's. None
+ * is held across I/O or a call out of the cache.
+ */
+#ifndef WEIR_CACHE_CACHE_H
+#define WEIR_CACHE_CACHE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "../base/list.h"
+#include "../base/reactor.h"
+#include "../placement/placement.h"
+
+struct cache;
+
+struct cache_config {
+	struct reactor *clock; /* whose time the age of dirt is in */
+	uint64_t size;         /* of the device, bytes */
+	uint64_t cache_size;   /* bytes of memory, state included */
+	uint64_t extra;        /* bytes of address space for payloads */
+	uint32_t page_size;    /* bytes, a power of two */
+	uint32_t block_size;   /* bytes, a power of two <= page_size */
+};
+
+/* 0 or -ENOMEM. */
+int cache_new(const struct cache_config *config, struct placement *placement,
+	struct cache **out);
+/* Nothing may be in flight. Accepts NULL. */
+void cache_free(struct cache *c);
+/* Bytes. */
+uint64_t cache_block_size(const struct cache *c);
+
+/*
+ * Call `wake` whenever the charge fell or memory became reclaimable, if
+ * cache_want_wake() was called since the last time. Any thread; no lock is
+ * held. Set before any request.
+ */
+void cache_set_wake(struct cache *c, void (*wake)(void *arg), void *arg);
+void cache_want_wake(struct cache *c);
+
+/* --- charge and memory --------------------------------------------------- */
+
+/* Add to the charge unless that makes it exceed `limit`. Any thread. */
+bool cache_charge(struct cache *c, uint64_t bytes, uint64_t limit);
+void cache_uncharge(struct cache *c, uint64_t bytes);
+
+/*
+ * Is there memory for `bytes` more, after reclaiming what can be? Any thread;
+ * takes short locks.
+ */
+bool cache_make_room(struct cache *c, uint64_t bytes);
+
+struct cache_counts {
+	uint64_t charged, dirty, writeback, unstable; /* bytes */
+	uint64_t dirty_peak; /* of dirty + writeback + unstable, bytes */
+	uint64_t cached;     /* memory used, bytes, state included */
+	uint64_t pages;
+	uint64_t hits, misses, partial_hits, fill_reads, reclaimed;
+};
+void cache_counts(struct cache *c, struct cache_counts *out);
+void cache_reset_peaks(struct cache *c);
+/* Dirty bytes now; cheap. */
+uint64_t cache_dirty(struct cache *c);
+uint64_t cache_unstable(struct cache *c);
+uint64_t cache_charged(struct cache *c);
+/* Is the memory in use over the budget? */
+bool cache_pressed(struct cache *c);
+
+/* --- memory for payloads ------------------------------------------------- */
+
+/*
+ * Memory for the bytes [offset, offset + length) of the device, laid out so
+ * that it can become part of pages without a copy. Appends to iov, at most
+ * `max` entries; returns how many, or -ENOMEM, -E2BIG with nothing taken.
+ */
+int cache_payload(struct cache *c, uint64_t offset, uint64_t length,
+	struct iovec *iov, unsigned max);
+
+/* The most entries cache_payload() and a read of `length` can need. */
+unsigned cache_max_iov(uint64_t length);
+
+/* Drop the references behind an iov of cache_payload() or cache_read(). */
+void cache_release(struct cache *c, const struct iovec *iov, unsigned niov);
+
+/* --- reads and writes ---------------------------------------------------- */
+
+/* Called once, on `reactor`, never inside the call that set it up. */
+struct cache_waiter {
+	struct cache_waiter *next;
+	void (*wake)(struct cache_waiter *w);
+	struct reactor *reactor;
+	struct reactor_task task;
+	unsigned first, count; /* blocks of interest in the page */
+	int error;             /* of the fill that was waited for */
+};
+
+enum cache_source {
+	CACHE_FLAT,    /* buf */
+	CACHE_PAYLOAD, /* iov from cache_payload() of the whole request */
+	CACHE_ZEROES,
+};
+
+/* A request's progress through the cache, from pos to end. */
+struct cache_io {
+	uint64_t pos, end;          /* bytes of the device; pos moves on */
+	struct reactor *reactor;    /* NULL: never wait, never start I/O */
+	struct cache_waiter waiter; /* wake is the caller's to set */
+	unsigned char *buf;         /* flat: the byte for `pos`; moves on */
+	/* write */
+	enum cache_source source;
+	uint64_t charge; /* bytes reserved, used up on the way */
+	/* write: the payload from `pos` on. read without buf: the result */
+	struct iovec *iov;
+	unsigned niov, max_iov;
+	size_t iov_skip;       /* write: bytes of iov[0] that are behind pos */
+	bool exact;            /* read: fill no more than is asked for */
+	bool missed;           /* had to wait for a fill */
+	bool locked_by_caller; /* holds the range lock itself */
+};
+
+/*
+ * Read [pos, end). 0: all done. -EINPROGRESS: pos says how far it came, the
+ * waiter will be woken, call again then. -EAGAIN: would have to wait, and
+ * reactor is NULL. -E2BIG: iov is full; -EIO and others from the store.
+ * With neither buf nor iov the blocks are only brought in. Any thread if
+ * reactor is NULL, else on that reactor.
+ */
+int cache_read(struct cache *c, struct cache_io *io);
+
+/*
+ * Write [pos, end): blocks become uptodate and dirty, charge is used for
+ * those that were not; the caller returns what is left of it. Results as
+ * for cache_read(); after an error or a wait nothing beyond pos is changed.
+ */
+int cache_write(struct cache *c, struct cache_io *io);
+
+/* --- ranges kept from everybody ------------------------------------------ */
+
+/*
+ * While a range lock is held, reads, writes, fills and writeback of the
+ * range wait. Ranges are rounded out to pages by the cache.
+ */
+struct cache_range_lock {
+	struct list link;
+	uint64_t offset, end;
+	struct cache_waiter waiter;   /* wake: the caller's */
+	struct cache_waiter *waiters; /* of others, the cache's */
+};
+
+/*
+ * Take the lock: 0, or -EINPROGRESS: call again when waiter is woken. Then
+ * cache_range_idle() the same way: 0 when no fill and no writeback of the
+ * range is under way.
+ */
+int cache_range_lock(struct cache *c, struct cache_range_lock *l);
+int cache_range_idle(struct cache *c, struct cache_range_lock *l);
+void cache_range_unlock(struct cache *c, struct cache_range_lock *l);
+
+/*
+ * Forget the whole blocks of [offset, end), which is locked and idle: not
+ * uptodate, not dirty, not unstable. O(pages present).
+ */
+void cache_invalidate(struct cache *c, uint64_t offset, uint64_t end);
+
+/* The first byte range in [offset, end) that is dirty, under writeback or
+ * unstable, looking at no more than `max_pages` pages: false if none; *seen
+ * is set to the end of what was looked at. */
+bool cache_next_busy(struct cache *c, uint64_t offset, uint64_t end,
+	unsigned max_pages, uint64_t *start, uint64_t *stop, uint64_t *seen);
+
+/* --- for writeback ------------------------------------------------------- */
+
+/* A new epoch: pages dirtied from now on belong to it. Returns the one that
+ * ended. */
+uint64_t cache_new_epoch(struct cache *c);
+
+/* The starts (byte offsets, each aligned to the span) of the regions that
+ * have a dirty page, unsorted, to free(); a region is cache_span() bytes.
+ * Only regions first dirtied at or before `before_ns`. */
+int cache_dirty_regions(
+	struct cache *c, uint64_t before_ns, uint64_t **out, size_t *count);
+uint64_t cache_span(const struct cache *c);
+
+/* Blocks taken for writeback, contiguous on the device. */
+struct cache_run {
+	uint64_t offset, end; /* bytes; end is at most the device's size */
+	struct iovec *iov;
+	int niov, max_iov;
+};
+
+/*
+ * Find the first dirty block in [from, region_end) of a page with an epoch
+ * <= `epoch` that is not under writeback, and take it and what follows it
+ * contiguously, up to `stop` and `max` bytes or run->max_iov entries: dirty
+ * becomes writeback. 0: run is filled; -ENOENT: there is none;
+ * -EBUSY: there are, but under writeback or locked. `from` and `stop` are
+ * multiples of the block size.
+ */
+int cache_take_dirty(struct cache *c, uint64_t from, uint64_t region_end,
+	uint64_t stop, uint64_t max, uint64_t epoch, struct cache_run *run);
+
+/* The store write of a run ended. `stable`: it is durable already. */
+void cache_run_done(
+	struct cache *c, const struct cache_run *run, int error, bool stable);
+
+/* A store flush begins (returns its number), and how it ended. */
+uint64_t cache_flush_begin(struct cache *c);
+void cache_flush_end(struct cache *c, uint64_t number, int error);
+
+/* What is in [offset, end): any block unstable? Any dirty or in writeback of
+ * an epoch <= epoch? */
+#define CACHE_HAS_DIRTY 1U
+#define CACHE_HAS_WRITEBACK 2U
+#define CACHE_HAS_UNSTABLE 4U
+#define CACHE_HAS_DIRTY_LATER 8U /* dirty, of a later epoch */
+unsigned cache_range_state(
+	struct cache *c, uint64_t offset, uint64_t end, uint64_t epoch);
+
+/* Forget clean pages; bytes freed. */
+uint64_t cache_drop_clean(struct cache *c);
+
+/* --- for tests and debug builds ------------------------------------------ */
+
+/* Walk every state rule over every page: NULL, or a sentence naming the
+ * first that is broken. Takes each shard's lock in turn. */
+const char *cache_check(struct cache *c);
+
+#endif

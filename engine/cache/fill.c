@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fill.c: bringing missing blocks in from the placement.
+ *
+ * A fill claims missing blocks (MAP_FILLING: one filler per block), reads
+ * them into memory of its own and installs what is still missing when it
+ * ends: a block that was written meanwhile is uptodate and is left alone
+ * (state rule 5). A page that is being filled is held (refs).
+ *
+ * A fill may span pages but lies in one piece on the device.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache-impl.h"
+
+#define FILL_MAX (1U << 20) /* bytes of one store read */
+
+struct fill {
+	struct cache *cache;
+	uint64_t offset, end; /* whole blocks; end may be past the device */
+	struct store_io io;
+	unsigned niov, max_iov;
+	struct iovec iov[];
+};
+
+static struct fill *fill_of(struct store_io *io)
+{
+	return container_of(io, struct fill, io);
+}
+
+/* --- claiming ------------------------------------------------------------ */
+
+/*
+ * Claim the first missing run of blocks of the page at [at, stop): sets
+ * [*from, *to), or returns false. Lock held.
+ */
+static bool claim_in_page(struct cache *c, struct shard *sh, struct page *p,
+	uint64_t at, uint64_t stop, uint64_t *from, uint64_t *to)
+{
+	uint64_t base = page_offset(c, p);
+	const uint64_t *uptodate = page_map(c, p, MAP_UPTODATE);
+	uint64_t *filling = page_map(c, p, MAP_FILLING);
+	unsigned end = block_of(c, at) + blocks_touched(c, at, stop);
+	unsigned first = block_of(c, at), last;
+
+	for (;;) {
+		first = bitmap_find(uptodate, first, end, false);
+		if (first == end)
+			return false;
+		if (!bitmap_test(filling, first))
+			break;
+		first++;
+	}
+	last = bitmap_find(uptodate, first, end, true);
+	last = bitmap_find(filling, first, last, true);
+	bitmap_set(filling, first, last - first);
+	p->refs++;
+	page_settle(sh, p);
+	*from = base + ((uint64_t)first << c->block_shift);
+	*to = base + ((uint64_t)last << c->block_shift);
+	return true;
+}
+
+/* Claim the first missing run at or after `at`, up to `stop` and FILL_MAX. */
+static int claim(struct cache *c, uint64_t at, uint64_t stop, uint64_t *from,
+	uint64_t *to)
+{
+	uint64_t f, t;
+	bool any = false;
+
+	while (at < stop) {
+		uint64_t here = min_u64(page_end(c, at), stop);
+		struct shard *sh = shard_of(c, at);
+		SCOPED_LOCK(&sh->lock);
+		struct page *p = index_get(c, sh, at);
+
+		if (!p)
+			return any ? 0 : -ENOMEM;
+		if (any && here - *from > FILL_MAX)
+			return 0;
+		if (any &&
+			(bitmap_test(page_map(c, p, MAP_UPTODATE), 0) ||
+				bitmap_test(page_map(c, p, MAP_FILLING), 0)))
+			return 0;
+		if (claim_in_page(c, sh, p, at, here, &f, &t)) {
+			if (!any)
+				*from = f;
+			*to = t;
+			any = true;
+			if (t < here)
+				return 0;
+		}
+		at = here;
+	}
+	return any ? 0 : -ENOENT;
+}
+
+/* --- ending -------------------------------------------------------------- */
+
+/* Copy or hand over the frame at `data` to blocks [first, last) of the page,
+ * all in frame i; those not uptodate take it. Lock held. */
+static int install_frame(struct cache *c, struct page *p, unsigned i,
+	unsigned first, unsigned last, const unsigned char *data,
+	struct delta *d)
+{
+	frame_t *slot = &page_frames(c, p)[i];
+	size_t block = min_u64(block_size(c), FRAME_SIZE);
+	int err;
+
+	if (!*slot) {
+		*slot = arena_frame(&c->arena, data);
+		arena_get(&c->arena, *slot, 1);
+		d->used += FRAME_SIZE;
+		return 0;
+	}
+	err = frame_writable(c, p, i, false, d);
+	for (unsigned b = first; b < last && !err; b++) {
+		size_t at = ((size_t)b << c->block_shift) & (FRAME_SIZE - 1);
+
+		if (bitmap_test(page_map(c, p, MAP_UPTODATE), b))
+			continue;
+		memcpy(arena_data(&c->arena, *slot) + at,
+			data - ((size_t)data & (FRAME_SIZE - 1)) + at, block);
+	}
+	return err;
+}
+
+/* Install blocks [first, first + count), whose memory is at `data`, which
+ * runs through the fill's iov. Lock held. */
+static int install(struct cache *c, struct page *p, unsigned first,
+	unsigned count, struct fill *f, uint64_t at, struct delta *d)
+{
+	unsigned end = first + count, step;
+	unsigned v = 0;
+	uint64_t v_at = f->offset;
+	int err = 0;
+
+	for (unsigned b = first; b < end && !err; b += step) {
+		uint64_t base = page_offset(c, p);
+		uint64_t pos =
+			max_u64(base + ((uint64_t)b << c->block_shift), at);
+		uint64_t stop = round_down(pos, FRAME_SIZE) + FRAME_SIZE;
+		unsigned i = (unsigned)((pos - base) >> FRAME_SHIFT);
+
+		step = (unsigned)max_u64(1, (stop - pos) >> c->block_shift);
+		if (step > end - b)
+			step = end - b;
+		if (bitmap_all(page_map(c, p, MAP_UPTODATE), b, step))
+			continue;
+		/* A block longer than a frame goes in frame by frame. */
+		do {
+			while (pos >= v_at + f->iov[v].iov_len)
+				v_at += f->iov[v++].iov_len;
+			err = install_frame(c, p, i++, b, b + step,
+				(unsigned char *)f->iov[v].iov_base +
+					(pos - v_at),
+				d);
+			pos = round_down(pos, FRAME_SIZE) + FRAME_SIZE;
+		} while (!err &&
+			pos < base + ((uint64_t)(b + step) << c->block_shift));
+		if (!err)
+			bitmap_set(page_map(c, p, MAP_UPTODATE), b, step);
+	}
+	return err;
+}
+
+/* End the fill's part in one page. */
+static void finish_page(struct fill *f, uint64_t at, uint64_t stop)
+{
+	struct cache *c = f->cache;
+	struct shard *sh = shard_of(c, at);
+	unsigned first = block_of(c, at);
+	unsigned count = blocks_touched(c, at, stop);
+	int err = f->io.error;
+	struct delta d = {0};
+
+	{
+		SCOPED_LOCK(&sh->lock);
+		struct page *p = index_find(c, sh, at);
+
+		bitmap_clear(page_map(c, p, MAP_FILLING), first, count);
+		if (!err)
+			err = install(c, p, first, count, f, at, &d);
+		p->refs--;
+		page_settle(sh, p);
+		page_assert(c, sh, p);
+		page_wake(p, first, count, err);
+	}
+	delta_apply(c, &d);
+}
+
+static void fill_done(struct store_io *io)
+{
+	struct fill *f = fill_of(io);
+	struct cache *c = f->cache;
+
+	for (uint64_t at = f->offset, stop; at < f->end; at = stop) {
+		stop = min_u64(
+			round_down(at, page_size(c)) + page_size(c), f->end);
+		finish_page(f, at, stop);
+	}
+	cache_release(c, f->iov, f->niov);
+	free(f);
+}
+
+/* --- starting ------------------------------------------------------------ */
+
+static void refuse(struct cache *c, uint64_t from, uint64_t to)
+{
+	struct fill f = {
+		.cache = c, .offset = from, .end = to, .io.error = -ENOMEM};
+
+	for (uint64_t at = from, stop; at < to; at = stop) {
+		stop = min_u64(round_down(at, page_size(c)) + page_size(c), to);
+		finish_page(&f, at, stop);
+	}
+}
+
+/* Cut the iov to `length`, for the end of the device. */
+static int trim_iov(struct iovec *iov, int n, uint64_t length)
+{
+	for (int i = 0; i < n; i++) {
+		if (iov[i].iov_len >= length) {
+			iov[i].iov_len = length;
+			return i + 1;
+		}
+		length -= iov[i].iov_len;
+	}
+	return n;
+}
+
+static int submit(
+	struct cache *c, uint64_t from, uint64_t to, struct reactor *r)
+{
+	unsigned max = cache_max_iov(to - from);
+	struct fill *f = malloc(sizeof(*f) + 2 * max * sizeof(struct iovec));
+	int n = -ENOMEM;
+
+	cache_make_room(c, to - from);
+	if (f)
+		n = cache_payload(c, from, to - from, f->iov, max);
+	if (n < 0) {
+		free(f);
+		refuse(c, from, to);
+		return n;
+	}
+	f->cache = c;
+	f->offset = from;
+	f->end = to;
+	f->niov = (unsigned)n;
+	f->max_iov = max;
+	f->io = (struct store_io){
+		.op = STORE_READ,
+		.offset = from,
+		.length = min_u64(to, c->size) - from,
+		.iov = f->iov + max,
+		.reactor = r,
+		.done = fill_done,
+	};
+	/* The store gets a copy cut at the device's end. */
+	memcpy(f->iov + max, f->iov, (size_t)n * sizeof(struct iovec));
+	f->io.niov = trim_iov(f->iov + max, n, f->io.length);
+	atomic_fetch_add_explicit(&c->fill_reads, 1, memory_order_relaxed);
+	placement_submit(c->placement, &f->io);
+	return 0;
+}
+
+int fill_start(
+	struct cache *c, uint64_t offset, uint64_t end, struct reactor *r)
+{
+	uint64_t from, to;
+	int err;
+
+	while (offset < end) {
+		err = claim(c, offset, end, &from, &to);
+		if (err == -ENOENT)
+			return 0;
+		if (!err)
+			err = submit(c, from, to, r);
+		if (err)
+			return err;
+		offset = to;
+	}
+	return 0;
+}
+
+int fill_wait(
+	struct cache *c, uint64_t offset, uint64_t end, struct cache_waiter *w)
+{
+	struct shard *sh = shard_of(c, offset);
+	SCOPED_LOCK(&sh->lock);
+	struct page *p = index_find(c, sh, offset);
+
+	w->first = block_of(c, offset);
+	w->count = blocks_touched(c, offset, end);
+	if (!p || !bitmap_any(page_map(c, p, MAP_FILLING), w->first, w->count))
+		return 0;
+	waiter_add(&p->waiters, w);
+	return -EINPROGRESS;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * read.c: reading through the cache.
+ *
+ * Goes page by page while blocks are uptodate (state rule 3). At the first
+ * that is not, everything missing in the rest of the request is asked for at
+ * once, and the reader waits for its page; woken, it goes on from there.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cache-impl.h"
+
+/* Append memory to the result; what follows on extends the last entry. */
+static int push(struct cache_io *io, unsigned char *data, size_t length)
+{
+	struct iovec *last = io->niov ? &io->iov[io->niov - 1] : NULL;
+
+	if (last && (unsigned char *)last->iov_base + last->iov_len == data) {
+		last->iov_len += length;
+		return 0;
+	}
+	if (io->niov == io->max_iov)
+		return -E2BIG;
+	io->iov[io->niov].iov_base = data;
+	io->iov[io->niov++].iov_len = length;
+	return 0;
+}
+
+/* Give [pos, stop), uptodate and in one page, to the reader. Lock held. */
+static int give(
+	struct cache *c, struct page *p, struct cache_io *io, uint64_t stop)
+{
+	const frame_t *frame = page_frames(c, p);
+	uint64_t base = page_offset(c, p);
+
+	while (io->pos < stop) {
+		uint64_t in = io->pos & (FRAME_SIZE - 1);
+		size_t n = min_u64(FRAME_SIZE - in, stop - io->pos);
+		frame_t f = frame[(io->pos - base) >> FRAME_SHIFT];
+		unsigned char *data = arena_data(&c->arena, f) + in;
+
+		if (io->buf) {
+			memcpy(io->buf, data, n);
+			io->buf += n;
+		} else if (io->iov) {
+			if (push(io, data, n))
+				return -E2BIG;
+			arena_get(&c->arena, f, 1);
+		}
+		io->pos += n;
+	}
+	return 0;
+}
+
+/* Read what is there of [pos, stop), in one shard. -ENODATA at the first
+ * byte that is missing. Lock held. */
+static int read_locked(
+	struct cache *c, struct shard *sh, struct cache_io *io, uint64_t stop)
+{
+	while (io->pos < stop) {
+		uint64_t end = min_u64(page_end(c, io->pos), stop);
+		struct page *p = index_find(c, sh, io->pos);
+		unsigned first = block_of(c, io->pos);
+		unsigned count = blocks_touched(c, io->pos, end);
+		int err;
+
+		if (!p)
+			return -ENODATA;
+		if (!bitmap_all(page_map(c, p, MAP_UPTODATE), first, count)) {
+			if (bitmap_any(page_map(c, p, MAP_UPTODATE), first,
+				    count) &&
+				!io->missed)
+				sh->partial_hits++;
+			return -ENODATA;
+		}
+		page_touch(p, first, count);
+		err = give(c, p, io, end);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* A flat copy gives the lock away after each page. */
+static uint64_t segment_end(const struct cache *c, const struct cache_io *io)
+{
+	uint64_t stop = min_u64(shard_end(c, io->pos), io->end);
+
+	return io->buf ? min_u64(stop, page_end(c, io->pos)) : stop;
+}
+
+static int read_segment(struct cache *c, struct cache_io *io)
+{
+	uint64_t stop = segment_end(c, io);
+	struct shard *sh = shard_of(c, io->pos);
+	SCOPED_LOCK(&sh->lock);
+	int err;
+
+	if (!io->locked_by_caller &&
+		range_locked(
+			c, io->pos, stop, io->reactor ? &io->waiter : NULL))
+		return io->reactor ? -EINPROGRESS : -EAGAIN;
+	err = read_locked(c, sh, io, stop);
+	if (err == -ENODATA) {
+		if (!io->missed)
+			sh->misses++;
+	} else if (io->pos == io->end && !io->missed) {
+		sh->hits++;
+	}
+	return err;
+}
+
+/* Ask for what is missing from pos on; wait for pos's page. */
+static int miss(struct cache *c, struct cache_io *io)
+{
+	uint64_t stop = min_u64(page_end(c, io->pos), io->end);
+	uint64_t unit = io->exact ? block_size(c) : page_size(c);
+	int err;
+
+	if (!io->reactor)
+		return -EAGAIN;
+	io->missed = true;
+	err = fill_start(c, round_down(io->pos, unit),
+		min_u64(round_up(io->end, unit), c->size), io->reactor);
+	if (err)
+		return err;
+	return fill_wait(c, io->pos, stop, &io->waiter);
+}
+
+int cache_read(struct cache *c, struct cache_io *io)
+{
+	int err = io->waiter.error;
+
+	io->waiter.error = 0;
+	if (err) {
+		/* Maybe what failed was asked for beyond our need. */
+		if (io->exact)
+			return err;
+		io->exact = true;
+	}
+	while (io->pos < io->end) {
+		io->waiter.reactor = io->reactor;
+		err = read_segment(c, io);
+		if (err == -ENODATA)
+			err = miss(c, io);
+		if (err)
+			return err;
+	}
+	return 0;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * write.c: writing into the cache.
+ *
+ * One lookup, one lock and one state update per run of pages. Frames of the
+ * payload that cover a frame of the page take its place; what is shorter is
+ * copied. Memory that others hold is never touched (state rule 6), so a
+ * writer does not wait for writeback. A block that is covered in part must
+ * be uptodate first (state rule 4): then, and only then, a write waits.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cache-impl.h"
+
+/* Does the write cover the block at `at` (rounded down) in whole? */
+static bool covers_block(
+	const struct cache *c, const struct cache_io *io, uint64_t at)
+{
+	uint64_t from = round_down(at, block_size(c));
+	uint64_t to = min_u64(from + block_size(c), c->size);
+
+	return io->pos <= from && to <= io->end;
+}
+
+/* Is the block at `at` one that must be filled before it is written? */
+static bool needs_fill(const struct cache *c, const struct page *p,
+	const struct cache_io *io, uint64_t at)
+{
+	return !covers_block(c, io, at) &&
+		!(p &&
+			bitmap_test(
+				page_map(c, p, MAP_UPTODATE), block_of(c, at)));
+}
+
+/* Move on through the source by n bytes. */
+static void consume(struct cache_io *io, size_t n)
+{
+	io->pos += n;
+	if (io->source == CACHE_FLAT)
+		io->buf += n;
+	if (io->source != CACHE_PAYLOAD)
+		return;
+	io->iov_skip += n;
+	while (io->niov && io->iov_skip >= io->iov->iov_len) {
+		io->iov_skip -= io->iov->iov_len;
+		io->iov++;
+		io->niov--;
+	}
+}
+
+static unsigned char *source(const struct cache_io *io)
+{
+	if (io->source == CACHE_FLAT)
+		return io->buf;
+	return (unsigned char *)io->iov->iov_base + io->iov_skip;
+}
+
+/* May the n bytes at pos, all in one frame, take the frame's place? */
+static bool may_swap(const struct cache_io *io, size_t n)
+{
+	return n == FRAME_SIZE && io->source == CACHE_PAYLOAD;
+}
+
+static size_t frame_part(const struct cache_io *io, uint64_t pos, uint64_t stop)
+{
+	(void)io;
+	return min_u64(FRAME_SIZE - (pos & (FRAME_SIZE - 1)), stop - pos);
+}
+
+/* Get all memory that [pos, stop) will be copied to, before any of it is
+ * changed. Lock held. */
+static int prepare(struct cache *c, struct page *p, const struct cache_io *io,
+	uint64_t stop, struct delta *d)
+{
+	uint64_t base = page_offset(c, p);
+
+	for (uint64_t at = io->pos; at < stop;) {
+		size_t n = frame_part(io, at, stop);
+		unsigned i = (unsigned)((at - base) >> FRAME_SHIFT);
+		int err = 0;
+
+		if (!may_swap(io, n))
+			err = frame_writable(c, p, i, n == FRAME_SIZE, d);
+		if (err)
+			return err;
+		at += n;
+	}
+	return 0;
+}
+
+/* How many whole frames lie at the source in one piece, up to `stop`? */
+static unsigned swap_run(const struct cache_io *io, uint64_t stop)
+{
+	return (unsigned)(min_u64(io->iov->iov_len - io->iov_skip,
+				  stop - io->pos) >>
+		FRAME_SHIFT);
+}
+
+/* Put n frames of the payload in the places from slot on. Lock held. */
+static void swap_in(struct cache *c, frame_t *slot, struct cache_io *io,
+	unsigned n, struct delta *d)
+{
+	frame_t f = arena_frame(&c->arena, source(io));
+
+	arena_get(&c->arena, f, n);
+	for (unsigned i = 0, run; i < n; i += run) {
+		frame_t old = slot[i];
+
+		for (run = 1; i + run < n && old; run++) {
+			if (slot[i + run] != old + run)
+				break;
+		}
+		if (old)
+			arena_put(&c->arena, old, run);
+		else
+			d->used += FRAME_SIZE;
+	}
+	for (unsigned i = 0; i < n; i++)
+		slot[i] = f + i;
+	consume(io, (size_t)n << FRAME_SHIFT);
+}
+
+static void copy_in(
+	struct cache *c, frame_t slot, struct cache_io *io, size_t n)
+{
+	unsigned char *to =
+		arena_data(&c->arena, slot) + (io->pos & (FRAME_SIZE - 1));
+
+	while (n) {
+		size_t part = n;
+
+		if (io->source == CACHE_ZEROES) {
+			memset(to, 0, part);
+		} else {
+			if (io->source == CACHE_PAYLOAD)
+				part = min_u64(
+					part, io->iov->iov_len - io->iov_skip);
+			memcpy(to, source(io), part);
+		}
+		consume(io, part);
+		to += part;
+		n -= part;
+	}
+}
+
+/* Write [pos, stop), in one page, and its state. Lock held. */
+static int write_page(struct cache *c, struct shard *sh, struct page *p,
+	struct cache_io *io, uint64_t stop, struct delta *d)
+{
+	uint64_t base = page_offset(c, p), charge;
+	unsigned first = block_of(c, io->pos);
+	unsigned count = blocks_touched(c, io->pos, stop);
+	int err = prepare(c, p, io, stop, d);
+
+	if (err)
+		return err;
+	while (io->pos < stop) {
+		frame_t *slot =
+			&page_frames(c, p)[(io->pos - base) >> FRAME_SHIFT];
+		size_t n = frame_part(io, io->pos, stop);
+
+		if (may_swap(io, n))
+			swap_in(c, slot, io, swap_run(io, stop), d);
+		else
+			copy_in(c, *slot, io, n);
+	}
+	bitmap_set(page_map(c, p, MAP_UPTODATE), first, count);
+	charge = page_dirty(c, sh, p, first, count, d);
+	io->charge -= charge;
+	page_touch(p, first, count);
+	page_settle(sh, p);
+	page_assert(c, sh, p);
+	return 0;
+}
+
+/* Write what can be of [pos, stop), in one shard. -ENODATA at an edge that
+ * must be filled. Lock held. */
+static int write_locked(struct cache *c, struct shard *sh, struct cache_io *io,
+	uint64_t stop, struct delta *d)
+{
+	while (io->pos < stop) {
+		uint64_t end = min_u64(page_end(c, io->pos), stop);
+		struct page *p = index_get(c, sh, io->pos);
+		int err;
+
+		if (!p)
+			return -ENOMEM;
+		if (needs_fill(c, p, io, io->pos) ||
+			needs_fill(c, p, io, end - 1))
+			return -ENODATA;
+		err = write_page(c, sh, p, io, end, d);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* A flat copy gives the lock away after each page. */
+static uint64_t segment_end(const struct cache *c, const struct cache_io *io)
+{
+	uint64_t stop = min_u64(shard_end(c, io->pos), io->end);
+
+	return io->source == CACHE_PAYLOAD
+		? stop
+		: min_u64(stop, page_end(c, io->pos));
+}
+
+static int write_segment(struct cache *c, struct cache_io *io)
+{
+	uint64_t stop = segment_end(c, io);
+	struct shard *sh = shard_of(c, io->pos);
+	struct delta d = {0};
+	int err;
+
+	{
+		SCOPED_LOCK(&sh->lock);
+
+		if (!io->locked_by_caller &&
+			range_locked(c, io->pos, stop,
+				io->reactor ? &io->waiter : NULL))
+			return io->reactor ? -EINPROGRESS : -EAGAIN;
+		err = write_locked(c, sh, io, stop, &d);
+	}
+	delta_apply(c, &d);
+	return err;
+}
+
+/* Ask for the block at `at` if the write covers only part of it. */
+static int fill_edge(struct cache *c, const struct cache_io *io, uint64_t at)
+{
+	uint64_t from = round_down(at, block_size(c));
+
+	if (covers_block(c, io, at))
+		return 0;
+	return fill_start(
+		c, from, min_u64(from + block_size(c), c->size), io->reactor);
+}
+
+/* Bring in both edges; wait for the one in pos's page. */
+static int fill_edges(struct cache *c, struct cache_io *io)
+{
+	uint64_t last = min_u64(page_end(c, io->pos), io->end) - 1;
+	int err;
+
+	if (!io->reactor)
+		return -EAGAIN;
+	io->missed = true;
+	err = fill_edge(c, io, io->pos);
+	if (!err)
+		err = fill_edge(c, io, io->end - 1);
+	if (!err && !covers_block(c, io, io->pos))
+		err = fill_wait(c, io->pos, io->pos + 1, &io->waiter);
+	if (!err && !covers_block(c, io, last))
+		err = fill_wait(c, last, last + 1, &io->waiter);
+	return err;
+}
+
+int cache_write(struct cache *c, struct cache_io *io)
+{
+	int err = io->waiter.error;
+
+	io->waiter.error = 0;
+	while (!err && io->pos < io->end) {
+		io->waiter.reactor = io->reactor;
+		err = write_segment(c, io);
+		if (err == -ENODATA)
+			err = fill_edges(c, io);
+	}
+	return err;
+}

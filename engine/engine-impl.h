@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * engine-impl.h: the engine's own structures. Included only by the files at
+ * the root of engine/.
+ */
+#ifndef WEIR_ENGINE_IMPL_H
+#define WEIR_ENGINE_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/cleanup.h"
+#include "base/list.h"
+#include "cache/cache.h"
+#include "engine.h"
+#include "placement/placement.h"
+#include "store/store.h"
+#include "throttle/throttle.h"
+#include "writeback/writeback.h"
+
+/* --- stats --------------------------------------------------------------- */
+
+#define STRIPES 16U
+#define LATENCY_SUB 8U /* steps in each doubling */
+#define LATENCY_BUCKETS (40U * LATENCY_SUB)
+#define LATENCY_SAMPLE 64U /* of the hits, one in so many is timed */
+
+enum stats_latency {
+	LATENCY_READ,
+	LATENCY_WRITE,
+	LATENCY_FLUSH,
+	LATENCIES
+};
+
+struct histogram {
+	_Atomic(uint64_t) bucket[LATENCY_BUCKETS];
+	_Atomic(uint64_t) max_ns;
+};
+
+/* Counters of one loop (or of foreign threads): no line is shared. */
+struct stripe {
+	_Alignas(64) _Atomic(uint64_t) entered; /* requests */
+	_Atomic(uint64_t) left;
+	_Atomic(uint64_t) ops[7], bytes[7]; /* by enum engine_op */
+	struct histogram latency[LATENCIES];
+};
+
+/* --- the engine ---------------------------------------------------------- */
+
+struct engine {
+	struct engine_config config; /* a copy; store is owned */
+	struct store *store;         /* the placement owns it */
+	struct placement *placement;
+	struct cache *cache;
+	struct writeback *writeback;
+	struct throttle *throttle;
+	struct reactor **loops;
+	unsigned nloops;
+	_Atomic(unsigned) next_loop; /* for foreign threads */
+	uint64_t opened_ns;
+
+	pthread_mutex_t lock; /* exports */
+	struct list exports;
+
+	_Atomic(bool) closing;
+	struct shutdown {
+		void (*done)(struct engine *e, int error, void *arg);
+		void *arg;
+		uint64_t deadline_ns; /* 0: none */
+		struct reactor_task start;
+		struct reactor_timer poll, deadline;
+		struct writeback_sync sync;
+		bool flushing;
+		int error;
+	} shutdown;
+
+	struct stripe stripe[STRIPES];
+};
+
+struct engine_export {
+	struct list link;
+	struct engine *engine;
+	bool readonly;
+	enum engine_cache_mode cache;
+};
+
+/* --- requests ------------------------------------------------------------ */
+
+/* What a request is between its steps; lives in engine_request.priv. */
+struct request {
+	struct engine *e;
+	struct reactor *loop; /* where it runs; NULL: in a foreign thread */
+	/* Go on. 0 or an error: it is over; -EINPROGRESS: it will be called
+	 * again on `loop`; -EAGAIN: it needs a loop. */
+	int (*step)(struct request *r);
+	uint64_t start_ns; /* 0: not timed */
+	uint64_t weight;
+	struct stripe *stripe;
+	struct cache_io io;
+	uint64_t admitted; /* write: admitted up to here */
+	uint64_t a, b;     /* past the cache: the whole blocks */
+	struct iovec *cut; /* past the cache: the piece's memory; owned */
+	int error;
+	unsigned char phase;
+	bool flat_payload; /* the payload is a copy of buf */
+	bool synced;
+	struct cache_range_lock lock;
+	union {
+		struct throttle_waiter throttle;
+		struct writeback_sync sync;
+		struct store_io store;
+		struct reactor_task task;
+	} u;
+};
+
+_Static_assert(sizeof(struct request) <= ENGINE_PRIVATE_SIZE,
+	"a request's private part fits where the front end keeps it");
+
+static inline struct engine_request *request_front(struct request *r)
+{
+	return container_of((unsigned char *)r, struct engine_request, priv[0]);
+}
+
+static inline struct request *request_of(struct engine_request *req)
+{
+	return (struct request *)(void *)req->priv;
+}
+
+/* request.c: run a step and finish the request if it is over. On r->loop. */
+void request_run(struct request *r);
+/* Have r->u.sync call request_run() and keep its error in r->error. */
+int request_sync(struct request *r, uint64_t offset, uint64_t end, bool stable);
+int request_sync_all(struct request *r);
+/* The placement's answer runs the request; its error is r->error. */
+int request_store(struct request *r, enum store_op op, unsigned flags,
+	uint64_t offset, uint64_t length, const struct iovec *iov, int niov);
+int request_store_status(struct request *r, uint64_t offset, uint64_t length,
+	struct store_extent *extents, int nextents);
+/* Room for every iovec the request can need. 0 or -ENOMEM. */
+int request_grow_iov(struct engine_request *req);
+
+/* request-rw.c */
+int step_read(struct request *r);
+int step_write(struct request *r);
+int step_cache(struct request *r);
+/* Write [io.pos, end) through the cache, piece by piece as admitted. */
+int write_admitted(struct request *r, uint64_t end);
+
+/* Copy buf, flat, to memory that can become the pages'. 0 or -ENOMEM. */
+int flat_to_payload(struct request *r);
+
+/* request-through.c */
+int step_through(struct request *r);
+
+/* request-direct.c */
+int step_direct_read(struct request *r);
+int step_direct_write(struct request *r);
+
+/* request-status.c */
+int step_status(struct request *r);
+
+/* stats.c */
+void stats_latency(
+	struct stripe *s, enum engine_op op, uint64_t ns, uint64_t weight);
+uint64_t stats_requests_inside(struct engine *e);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * raw.c: block n of the device is block n of the store, so the image stays an
+ * ordinary raw image.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "placement.h"
+
+static void raw_submit(struct placement *p, struct store_io *io)
+{
+	store_submit(p->store, io);
+}
+
+static void raw_close(struct placement *p)
+{
+	store_close(p->store);
+	free(p);
+}
+
+static const struct placement_ops raw_ops = {
+	.kind = "raw",
+	.submit = raw_submit,
+	.close = raw_close,
+};
+
+int placement_open(
+	struct store *store, struct placement **out, struct error *error)
+{
+	struct placement *p = malloc(sizeof(*p));
+
+	if (!p) {
+		store_close(store);
+		return error_set(error, -ENOMEM, "out of memory");
+	}
+	*p = (struct placement){
+		.ops = &raw_ops, .store = store, .info = store->info};
+	*out = p;
+	return 0;
+}
+
+void placement_close(struct placement *p)
+{
+	if (p)
+		p->ops->close(p);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * request-direct.c: the reads and writes of an export with cache=none: no
+ * page is kept. What other exports left dirty in the range is written first.
+ *
+ * A write's whole blocks go to the placement (request-through.c); a read
+ * goes there with its ends rounded out to what the store can address.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "engine-impl.h"
+
+static uint64_t align_of(const struct request *r)
+{
+	return r->e->placement->info.align;
+}
+
+/* Read [a, b) into memory of the arena. */
+static int direct_submit(struct request *r, struct engine_request *req)
+{
+	uint64_t size = r->e->placement->info.size;
+	uint64_t end = req->offset + req->length, align = align_of(r);
+	int n;
+
+	r->a = req->offset / align * align;
+	r->b = (end + align - 1) / align * align;
+	if (r->b > size)
+		r->b = size;
+	n = cache_payload(
+		r->e->cache, r->a, r->b - r->a, req->iov, ENGINE_INLINE_IOV);
+	if (n == -E2BIG) {
+		n = request_grow_iov(req);
+		if (!n)
+			n = cache_payload(r->e->cache, r->a, r->b - r->a,
+				req->iov, cache_max_iov(req->length));
+	}
+	if (n < 0)
+		return n;
+	req->niov = (unsigned)n;
+	return request_store(r, STORE_READ, 0, r->a, r->b - r->a, req->iov, n);
+}
+
+/* Cut off what was only read for the alignment. */
+static void direct_trim(struct request *r, struct engine_request *req)
+{
+	size_t head = req->offset - r->a;
+	size_t tail = r->b - (req->offset + req->length);
+
+	req->iov[0].iov_base = (char *)req->iov[0].iov_base + head;
+	req->iov[0].iov_len -= head;
+	req->iov[req->niov - 1].iov_len -= tail;
+}
+
+static void copy_out(const struct engine_request *req)
+{
+	unsigned char *to = req->buf;
+
+	for (unsigned i = 0; i < req->niov; i++) {
+		memcpy(to, req->iov[i].iov_base, req->iov[i].iov_len);
+		to += req->iov[i].iov_len;
+	}
+}
+
+int step_direct_read(struct request *r)
+{
+	struct engine_request *req = request_front(r);
+	uint64_t end = req->offset + req->length;
+
+	if (!req->length)
+		return 0;
+	if (!r->loop)
+		return -EAGAIN;
+	switch (r->phase) {
+	case 0:
+		r->phase = 1;
+		if (cache_range_state(
+			    r->e->cache, req->offset, end, UINT64_MAX) &
+			(CACHE_HAS_DIRTY | CACHE_HAS_WRITEBACK))
+			return request_sync(r, req->offset, end, false);
+		/* fallthrough */
+	case 1:
+		if (r->error)
+			return r->error;
+		r->phase = 2;
+		return direct_submit(r, req);
+	default:
+		if (r->error)
+			return r->error;
+		direct_trim(r, req);
+		if (req->buf)
+			copy_out(req);
+		return 0;
+	}
+}
+
+int step_direct_write(struct request *r)
+{
+	struct engine_request *req = request_front(r);
+	int err = 0;
+
+	if (!req->length)
+		return 0;
+	if (!r->loop)
+		return -EAGAIN;
+	if (req->buf && !r->flat_payload)
+		err = flat_to_payload(r);
+	return err ? err : step_through(r);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * request-rw.c: reads, writes and prefetches through the cache.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine-impl.h"
+
+/* A flat buffer longer than this is copied before any lock is taken, to
+ * memory that then becomes the pages'. */
+#define FLAT_IN_PLACE (32U << 10)
+
+int step_read(struct request *r)
+{
+	struct engine_request *req = request_front(r);
+	int err;
+
+	if (!req->buf && !r->io.iov) {
+		r->io.iov = req->iov;
+		r->io.max_iov = ENGINE_INLINE_IOV;
+	}
+	do {
+		err = cache_read(r->e->cache, &r->io);
+		req->niov = r->io.niov;
+		if (err != -E2BIG)
+			return err;
+		err = request_grow_iov(req);
+		r->io.iov = req->iov;
+		r->io.max_iov = cache_max_iov(req->length);
+	} while (!err);
+	return err;
+}
+
+int step_cache(struct request *r)
+{
+	if (request_front(r)->export->cache == ENGINE_NONE)
+		return 0;
+	r->io.buf = NULL;
+	return cache_read(r->e->cache, &r->io);
+}
+
+/* --- writes -------------------------------------------------------------- */
+
+static uint64_t piece_end(const struct request *r, uint64_t end)
+{
+	uint64_t piece = throttle_piece(r->e->throttle);
+	uint64_t stop = r->io.pos / piece * piece + piece;
+
+	return stop < end ? stop : end;
+}
+
+/* What [from, to) can make dirty at most, bytes. */
+static uint64_t dirtied(const struct request *r, uint64_t from, uint64_t to)
+{
+	uint64_t block = r->e->config.block_size;
+
+	return (to + block - 1) / block * block - from / block * block;
+}
+
+static void admitted(struct throttle_waiter *w)
+{
+	struct request *r = container_of(w, struct request, u.throttle);
+
+	r->io.charge = w->bytes;
+	r->admitted = r->io.end;
+	request_run(r);
+}
+
+/* Have the next piece admitted: 0, -EAGAIN or -EINPROGRESS. */
+static int admit(struct request *r, uint64_t end)
+{
+	struct engine_request *req = request_front(r);
+	uint64_t stop = piece_end(r, end);
+	uint64_t bytes = dirtied(r, r->io.pos, stop);
+
+	if (writeback_failing(r->e->writeback, r->io.pos, stop))
+		return -EIO;
+	r->io.end = stop;
+	if (!r->loop) {
+		if (!throttle_try(r->e->throttle, bytes))
+			return -EAGAIN;
+	} else {
+		r->u.throttle = (struct throttle_waiter){
+			.bytes = bytes,
+			.client = (struct throttle_client *)req->client,
+			.reactor = r->loop,
+			.admitted = admitted,
+		};
+		if (!throttle_admit(r->e->throttle, &r->u.throttle))
+			return -EINPROGRESS;
+	}
+	r->io.charge = bytes;
+	r->admitted = stop;
+	return 0;
+}
+
+static void refund(struct request *r)
+{
+	cache_uncharge(r->e->cache, r->io.charge);
+	r->io.charge = 0;
+}
+
+int write_admitted(struct request *r, uint64_t end)
+{
+	int err = 0;
+
+	while (!err && r->io.pos < end) {
+		if (r->admitted <= r->io.pos)
+			err = admit(r, end);
+		if (err)
+			break;
+		err = cache_write(r->e->cache, &r->io);
+		if (err != -EINPROGRESS && err != -EAGAIN)
+			refund(r);
+	}
+	if (!err)
+		writeback_kick(r->e->writeback);
+	return err;
+}
+
+int flat_to_payload(struct request *r)
+{
+	struct engine_request *req = request_front(r);
+	const unsigned char *from = req->buf;
+	int err = engine_payload(req);
+
+	if (err)
+		return err;
+	for (unsigned i = 0; i < req->niov; i++) {
+		memcpy(req->iov[i].iov_base, from, req->iov[i].iov_len);
+		from += req->iov[i].iov_len;
+	}
+	r->flat_payload = true;
+	return 0;
+}
+
+static int write_begin(struct request *r)
+{
+	struct engine_request *req = request_front(r);
+	int err = 0;
+
+	if (req->buf && req->length > FLAT_IN_PLACE)
+		err = flat_to_payload(r);
+	if (err)
+		return err;
+	if (req->buf && !r->flat_payload) {
+		r->io.source = CACHE_FLAT;
+		return 0;
+	}
+	r->io.source = CACHE_PAYLOAD;
+	r->io.iov = req->iov;
+	r->io.niov = req->niov;
+	return 0;
+}
+
+int step_write(struct request *r)
+{
+	struct engine_request *req = request_front(r);
+	bool fua = req->flags & ENGINE_FUA;
+	int err = 0;
+
+	if (r->phase == 0)
+		err = write_begin(r);
+	r->phase = 1;
+	if (!err && !r->synced)
+		err = write_admitted(r, req->offset + req->length);
+	if (err || !(fua || req->export->cache == ENGINE_WRITETHROUGH))
+		return err;
+	if (r->synced)
+		return r->error;
+	if (!r->loop)
+		return -EAGAIN;
+	r->synced = true;
+	return request_sync(r, req->offset, req->offset + req->length, fua);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * request-through.c: requests whose whole blocks go to the placement past
+ * the cache: trims, write-zeroes, and the writes of a direct export.
+ *
+ * While that is under way the range is kept from everybody; then the cache
+ * forgets it: nothing becomes dirty, and the next flush covers it. What is
+ * left at the edges goes through the cache.
+ *
+ *   BEGIN -> LOCK -> IDLE -> STORE (in pieces) -> HEAD -> TAIL -> SYNC
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine-impl.h"
+
+#define STORE_PIECE (UINT64_C(1) << 30) /* bytes of one trim or zero */
+
+enum through_phase {
+	THROUGH_BEGIN,
+	THROUGH_LOCK,
+	THROUGH_IDLE,
+	THROUGH_STORE,
+	THROUGH_HEAD,
+	THROUGH_TAIL,
+	THROUGH_SYNC,
+};
+
+static uint64_t end_of(const struct engine_request *req)
+{
+	return req->offset + req->length;
+}
+
+/* The whole blocks of the request are [a, b); the device's last block is
+ * whole though it may be short. */
+static void find_blocks(struct request *r, const struct engine_request *req)
+{
+	uint64_t block = r->e->config.block_size;
+	uint64_t end = end_of(req);
+
+	r->a = (req->offset + block - 1) / block * block;
+	r->b = end == r->e->placement->info.size ? end : end / block * block;
+	if (r->a >= r->b)
+		r->a = r->b = end; /* all of it is edge */
+}
+
+/* --- the middle ---------------------------------------------------------- */
+
+static unsigned zero_flags(const struct engine_request *req)
+{
+	return (req->flags & ENGINE_NO_HOLE ? STORE_NO_HOLE : 0) |
+		(req->flags & ENGINE_FAST_ZERO ? STORE_FAST : 0);
+}
+
+static int submit_zero(
+	struct request *r, const struct engine_request *req, uint64_t n)
+{
+	if (n > STORE_PIECE)
+		n = STORE_PIECE;
+	return request_store(r,
+		req->op == ENGINE_TRIM ? STORE_TRIM : STORE_ZERO,
+		req->op == ENGINE_TRIM ? 0 : zero_flags(req), r->io.pos, n,
+		NULL, 0);
+}
+
+/* Stand the cache io at device offset `pos` of the payload. */
+static void payload_seek(
+	struct request *r, const struct engine_request *req, uint64_t pos)
+{
+	uint64_t skip = pos - req->offset;
+
+	r->io.iov = req->iov;
+	r->io.niov = req->niov;
+	while (r->io.niov && skip >= r->io.iov->iov_len) {
+		skip -= r->io.iov->iov_len;
+		r->io.iov++;
+		r->io.niov--;
+	}
+	r->io.iov_skip = skip;
+}
+
+/* The payload's part [io.pos, io.pos + n) as an iovec of its own. */
+static int cut_payload(
+	struct request *r, const struct engine_request *req, uint64_t n)
+{
+	struct iovec *cut;
+	unsigned k = 0;
+
+	payload_seek(r, req, r->io.pos);
+	cut = realloc(r->cut, (r->io.niov + 1) * sizeof(*cut));
+	if (!cut)
+		return -ENOMEM;
+	r->cut = cut;
+	for (; n; k++) {
+		size_t here = r->io.iov[k].iov_len - r->io.iov_skip;
+
+		cut[k].iov_base =
+			(char *)r->io.iov[k].iov_base + r->io.iov_skip;
+		cut[k].iov_len = here < n ? here : n;
+		n -= cut[k].iov_len;
+		r->io.iov_skip = 0;
+	}
+	return (int)k;
+}
+
+static int submit_write(
+	struct request *r, const struct engine_request *req, uint64_t n)
+{
+	const struct store_info *info = &r->e->placement->info;
+	bool fua = (req->flags & ENGINE_FUA) && info->can_fua;
+	int niov;
+
+	if (n > info->max_io)
+		n = info->max_io / info->align * info->align;
+	niov = cut_payload(r, req, n);
+	if (niov < 0)
+		return niov;
+	return request_store(r, STORE_WRITE, fua ? STORE_FUA : 0, r->io.pos, n,
+		r->cut, niov);
+}
+
+/* The middle is over, maybe before its end: let the range go. */
+static int middle_done(struct request *r, int error)
+{
+	if (r->io.pos > r->a) {
+		writeback_note_unflushed(r->e->writeback, r->a, r->io.pos);
+		cache_invalidate(r->e->cache, r->a, r->io.pos);
+	}
+	cache_range_unlock(r->e->cache, &r->lock);
+	free(r->cut);
+	r->cut = NULL;
+	return error;
+}
+
+static int next_piece(struct request *r, const struct engine_request *req)
+{
+	uint64_t n = r->b - r->io.pos;
+	int err = r->error;
+
+	if (!err && n)
+		err = req->op == ENGINE_WRITE ? submit_write(r, req, n)
+					      : submit_zero(r, req, n);
+	return err == -EINPROGRESS ? err : middle_done(r, err);
+}
+
+static int middle(struct request *r, const struct engine_request *req)
+{
+	int err;
+
+	if (r->phase == THROUGH_LOCK) {
+		err = cache_range_lock(r->e->cache, &r->lock);
+		if (err)
+			return err;
+		r->phase = THROUGH_IDLE;
+	}
+	if (r->phase == THROUGH_IDLE) {
+		err = cache_range_idle(r->e->cache, &r->lock);
+		if (err)
+			return err;
+		r->phase = THROUGH_STORE;
+		r->io.pos = r->a;
+		return next_piece(r, req);
+	}
+	if (!r->error)
+		r->io.pos += r->u.store.length;
+	return next_piece(r, req);
+}
+
+/* --- the edges ----------------------------------------------------------- */
+
+static void edge_begin(struct request *r, const struct engine_request *req,
+	uint64_t from, enum through_phase phase)
+{
+	r->phase = (unsigned char)phase;
+	r->io.pos = from;
+	r->admitted = from;
+	r->io.source = req->op == ENGINE_WRITE ? CACHE_PAYLOAD : CACHE_ZEROES;
+	if (req->op == ENGINE_WRITE)
+		payload_seek(r, req, from);
+}
+
+/* --- all of it ----------------------------------------------------------- */
+
+static int begin(struct request *r, const struct engine_request *req)
+{
+	find_blocks(r, req);
+	if (r->a == r->b) {
+		if (req->flags & ENGINE_FAST_ZERO)
+			return -ENOTSUP;
+		edge_begin(r, req, req->offset, THROUGH_HEAD);
+		return 0;
+	}
+	r->lock.offset = r->a;
+	r->lock.end = r->b;
+	r->phase = THROUGH_LOCK;
+	return 0;
+}
+
+static int finish(struct request *r, const struct engine_request *req)
+{
+	bool edges = r->a > req->offset || r->b < end_of(req);
+	bool fua = req->flags & ENGINE_FUA;
+	bool direct = req->op == ENGINE_WRITE;
+
+	if (fua && direct && !edges && r->e->placement->info.can_fua)
+		return 0; /* the store was told */
+	if (!fua && (!edges || req->export->cache == ENGINE_WRITEBACK))
+		return 0;
+	r->phase = THROUGH_SYNC;
+	if (fua)
+		return request_sync_all(r);
+	return request_sync(r, req->offset, end_of(req), false);
+}
+
+int step_through(struct request *r)
+{
+	const struct engine_request *req = request_front(r);
+	int err = 0;
+
+	if (!r->loop)
+		return -EAGAIN;
+	if (r->phase == THROUGH_SYNC)
+		return r->error;
+	if (r->phase == THROUGH_BEGIN)
+		err = begin(r, req);
+	if (!err && r->phase < THROUGH_HEAD) {
+		err = middle(r, req);
+		if (!err)
+			edge_begin(r, req, req->offset, THROUGH_HEAD);
+	}
+	if (!err && r->phase == THROUGH_HEAD) {
+		err = write_admitted(r, r->a);
+		if (!err)
+			edge_begin(r, req, r->b, THROUGH_TAIL);
+	}
+	if (!err && r->phase == THROUGH_TAIL)
+		err = write_admitted(r, end_of(req));
+	return err ? err : finish(r, req);
+}

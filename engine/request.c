@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * request.c: a request's life: checked, stepped until it is over, answered.
+ *
+ *   submit -> check -> step --0 or error--> answered in the call (a hit)
+ *                       |  ^
+ *          -EINPROGRESS |  | a fill, an admission, a sync, the store
+ *                       v  |
+ *                      waits, then steps on its loop --> done()
+ *
+ * A step keeps everything in struct request and starts over where it stopped.
+ * Every request steps first with no loop; when it would have to wait
+ * (-EAGAIN) it goes on on its own loop, or, if it came from a foreign thread,
+ * is handed to any.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine-impl.h"
+
+void engine_request_init(struct engine_request *req)
+{
+	memset(req, 0, offsetof(struct engine_request, inline_iov));
+	req->iov = req->inline_iov;
+}
+
+int request_grow_iov(struct engine_request *req)
+{
+	unsigned max = cache_max_iov(req->length);
+	struct iovec *iov;
+
+	if (req->iov != req->inline_iov)
+		return -E2BIG;
+	iov = malloc(max * sizeof(*iov));
+	if (!iov)
+		return -ENOMEM;
+	memcpy(iov, req->inline_iov, sizeof(req->inline_iov));
+	req->iov = iov;
+	return 0;
+}
+
+int engine_payload(struct engine_request *req)
+{
+	struct cache *c = req->export->engine->cache;
+	int n;
+
+	if (req->length > ENGINE_MAX_REQUEST)
+		return -EOVERFLOW;
+	n = cache_payload(
+		c, req->offset, req->length, req->iov, ENGINE_INLINE_IOV);
+	if (n == -E2BIG) {
+		n = request_grow_iov(req);
+		if (!n)
+			n = cache_payload(c, req->offset, req->length, req->iov,
+				cache_max_iov(req->length));
+	}
+	if (n < 0)
+		return n;
+	req->niov = (unsigned)n;
+	return 0;
+}
+
+void engine_release(struct engine_request *req)
+{
+	cache_release(req->export->engine->cache, req->iov, req->niov);
+	req->niov = 0;
+	if (req->iov != req->inline_iov) {
+		free(req->iov);
+		req->iov = req->inline_iov;
+	}
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+static void settle(struct request *r, int error)
+{
+	struct engine_request *req = request_front(r);
+	struct stripe *s = r->stripe;
+
+	req->error = error;
+	if ((error || req->op != ENGINE_READ || req->buf) && req->niov)
+		engine_release(req);
+	if (!error) {
+		atomic_fetch_add_explicit(
+			&s->ops[req->op], 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(
+			&s->bytes[req->op], req->length, memory_order_relaxed);
+	}
+	if (r->start_ns)
+		stats_latency(s, req->op,
+			reactor_now(r->e->loops[0]) - r->start_ns, r->weight);
+	atomic_fetch_add(&s->left, 1);
+}
+
+void request_run(struct request *r)
+{
+	struct engine_request *req = request_front(r);
+	int err = r->step(r);
+
+	if (err == -EINPROGRESS)
+		return;
+	settle(r, err);
+	req->done(req);
+}
+
+/* --- waiting ------------------------------------------------------------- */
+
+static void woken(struct cache_waiter *w)
+{
+	request_run(container_of(w, struct request, io.waiter));
+}
+
+static void lock_woken(struct cache_waiter *w)
+{
+	request_run(container_of(w, struct request, lock.waiter));
+}
+
+static void synced(struct writeback_sync *s)
+{
+	struct request *r = container_of(s, struct request, u.sync);
+
+	r->error = s->error;
+	request_run(r);
+}
+
+int request_sync(struct request *r, uint64_t offset, uint64_t end, bool stable)
+{
+	uint64_t block = r->e->config.block_size;
+
+	r->u.sync = (struct writeback_sync){
+		.reactor = r->loop,
+		.done = synced,
+		.offset = offset / block * block,
+		.end = (end + block - 1) / block * block,
+		.stable = stable,
+	};
+	writeback_range(r->e->writeback, &r->u.sync);
+	return -EINPROGRESS;
+}
+
+int request_sync_all(struct request *r)
+{
+	r->u.sync = (struct writeback_sync){.reactor = r->loop, .done = synced};
+	writeback_flush(r->e->writeback, &r->u.sync);
+	return -EINPROGRESS;
+}
+
+static void store_answered(struct store_io *io)
+{
+	struct request *r = container_of(io, struct request, u.store);
+
+	r->error = io->error;
+	request_run(r);
+}
+
+static int to_store(struct request *r)
+{
+	r->u.store.reactor = r->loop;
+	r->u.store.done = store_answered;
+	placement_submit(r->e->placement, &r->u.store);
+	return -EINPROGRESS;
+}
+
+int request_store(struct request *r, enum store_op op, unsigned flags,
+	uint64_t offset, uint64_t length, const struct iovec *iov, int niov)
+{
+	r->u.store = (struct store_io){
+		.op = op,
+		.flags = flags,
+		.offset = offset,
+		.length = length,
+		.iov = iov,
+		.niov = niov,
+	};
+	return to_store(r);
+}
+
+int request_store_status(struct request *r, uint64_t offset, uint64_t length,
+	struct store_extent *extents, int nextents)
+{
+	r->u.store = (struct store_io){
+		.op = STORE_STATUS,
+		.offset = offset,
+		.length = length,
+		.extents = extents,
+		.nextents = nextents,
+	};
+	return to_store(r);
+}
+
+/* --- the start ----------------------------------------------------------- */
+
+static int step_flush(struct request *r)
+{
+	if (r->phase)
+		return r->error;
+	if (!r->loop)
+		return -EAGAIN;
+	r->phase = 1;
+	return request_sync_all(r);
+}
+
+static bool writes(enum engine_op op)
+{
+	return op == ENGINE_WRITE || op == ENGINE_TRIM || op == ENGINE_ZERO;
+}
+
+static int check(const struct engine_request *req)
+{
+	uint64_t size = req->export->engine->placement->info.size;
+	bool past = req->offset > size || req->length > size - req->offset;
+
+	if (writes(req->op) && req->export->readonly)
+		return -EROFS;
+	if (req->op == ENGINE_FLUSH)
+		return 0;
+	if (past)
+		return writes(req->op) ? -ENOSPC : -EINVAL;
+	if ((req->op == ENGINE_READ || req->op == ENGINE_WRITE) &&
+		req->length > ENGINE_MAX_REQUEST)
+		return -EOVERFLOW;
+	if (req->op == ENGINE_STATUS && (!req->nextents || !req->length))
+		return -EINVAL;
+	return 0;
+}
+
+static int (*step_for(const struct engine_request *req))(struct request *)
+{
+	bool direct = req->export->cache == ENGINE_NONE;
+
+	switch (req->op) {
+	case ENGINE_READ:
+		return direct ? step_direct_read : step_read;
+	case ENGINE_WRITE:
+		return direct ? step_direct_write : step_write;
+	case ENGINE_TRIM:
+	case ENGINE_ZERO:
+		return step_through;
+	case ENGINE_CACHE:
+		return step_cache;
+	case ENGINE_STATUS:
+		return step_status;
+	case ENGINE_FLUSH:
+		break;
+	}
+	return step_flush;
+}
+
+static struct stripe *stripe_of(struct engine *e, const struct reactor *loop)
+{
+	/* Foreign threads share the last stripe. */
+	return &e->stripe[loop ? loop->id % (STRIPES - 1) : STRIPES - 1];
+}
+
+static void prepare(struct request *r, struct engine_request *req)
+{
+	r->step = step_for(req);
+	r->loop = NULL;
+	r->cut = NULL;
+	r->error = 0;
+	r->phase = 0;
+	r->flat_payload = false;
+	r->synced = false;
+	r->admitted = req->offset;
+	r->lock.link.next = NULL;
+	r->lock.waiter.wake = lock_woken;
+	r->io = (struct cache_io){
+		.pos = req->offset,
+		.end = req->offset + req->length,
+		.waiter.wake = woken,
+		.buf = req->buf,
+	};
+}
+
+static void run_task(struct reactor_task *task)
+{
+	request_run(container_of(task, struct request, u.task));
+}
+
+static struct reactor *next_loop(struct engine *e)
+{
+	unsigned n = atomic_fetch_add_explicit(
+		&e->next_loop, 1, memory_order_relaxed);
+
+	return e->loops[n % e->nloops];
+}
+
+/*
+ * It has to wait: from here on it belongs to a loop, the caller's own or any.
+ * It is timed by itself now. Returns like a step.
+ */
+static int go_on_loop(struct request *r, struct reactor *own)
+{
+	r->weight = 1;
+	if (!r->start_ns)
+		r->start_ns = reactor_now(r->e->loops[0]);
+	r->loop = own ? own : next_loop(r->e);
+	r->io.reactor = r->loop;
+	r->lock.waiter.reactor = r->loop;
+	if (own)
+		return r->step(r);
+	r->u.task.fn = run_task;
+	reactor_post(r->loop, &r->u.task);
+	return -EINPROGRESS;
+}
+
+bool engine_submit(struct engine_request *req)
+{
+	struct request *r = request_of(req);
+	struct engine *e = req->export->engine;
+	uint64_t nth;
+	int err;
+
+	r->e = e;
+	r->stripe = stripe_of(e, req->reactor);
+	nth = atomic_fetch_add(&r->stripe->entered, 1);
+	/* Of those that need not wait one in so many is timed for all. */
+	r->weight = LATENCY_SAMPLE;
+	r->start_ns = nth % LATENCY_SAMPLE ? 0 : reactor_now(e->loops[0]);
+	err = atomic_load(&e->closing) ? -ESHUTDOWN : check(req);
+	if (!err) {
+		prepare(r, req);
+		err = r->step(r);
+	}
+	if (err == -EAGAIN)
+		err = go_on_loop(r, req->reactor);
+	if (err == -EINPROGRESS) /* it may be over by now: hands off */
+		return false;
+	settle(r, err);
+	return true;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * throttle.h: who may make how much dirty, and when.
+ *
+ * A writer asks for admission of some bytes before it makes them dirty. It
+ * is admitted at once, or parked: called back when it is its turn. The
+ * charge (cache.h) never exceeds the limit, not once. At the limit clients
+ * are admitted round robin, each client's writers in the order they came.
+ */
+#ifndef WEIR_THROTTLE_THROTTLE_H
+#define WEIR_THROTTLE_THROTTLE_H
+
+#include "../base/list.h"
+#include "../base/reactor.h"
+#include "../cache/cache.h"
+#include "../writeback/writeback.h"
+
+struct throttle;
+struct throttle_client;
+
+/* 0 or -ENOMEM. */
+int throttle_new(struct cache *c, struct writeback *wb, uint64_t limit,
+	struct throttle **out);
+/* Nobody may be parked. Accepts NULL. */
+void throttle_free(struct throttle *t);
+
+/* The client of that identity; counted references. NULL: no memory. */
+struct throttle_client *throttle_client_get(
+	struct throttle *t, const char *identity);
+void throttle_client_put(struct throttle_client *c);
+
+struct throttle_waiter {
+	struct list link;
+	uint64_t bytes;
+	struct throttle_client *client; /* NULL: the shared one */
+	struct reactor *reactor;
+	void (*admitted)(struct throttle_waiter *w); /* on reactor */
+	struct reactor_task task;
+	uint64_t parked_ns;
+};
+
+/* Admit now, without waiting, or not at all. Any thread. */
+bool throttle_try(struct throttle *t, uint64_t bytes);
+
+/*
+ * Admit `w->bytes` (at most throttle_piece()): true, or park: `admitted` is
+ * called later. Either way the bytes are charged by then. Any thread; never
+ * blocks.
+ */
+bool throttle_admit(struct throttle *t, struct throttle_waiter *w);
+
+/* The most bytes one admission may be for; a multiple of the block size. */
+uint64_t throttle_piece(const struct throttle *t);
+
+/* The charge fell: admit who can be. The cache's wake callback. */
+void throttle_wake(void *throttle);
+
+void throttle_set_limit(struct throttle *t, uint64_t limit);
+
+struct throttle_counts {
+	uint64_t limit; /* bytes */
+	uint64_t checks, pauses, pause_us_total, pause_us_max;
+	unsigned parked;
+};
+void throttle_counts(struct throttle *t, struct throttle_counts *out);
+void throttle_reset_peaks(struct throttle *t);
+
+#endif

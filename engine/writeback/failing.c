@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * failing.c: ranges whose writes fail: when to try again, and since when.
+ *
+ * A short array, searched from front to back: it is empty but in trouble.
+ * When it is full, new trouble widens the last entry.
+ */
+#include <string.h>
+
+#include "writeback-impl.h"
+
+static bool overlap(const struct wb_failing *f, uint64_t offset, uint64_t end)
+{
+	return f->offset < end && offset < f->end;
+}
+
+static void widen(struct wb_failing *f, uint64_t offset, uint64_t end)
+{
+	if (offset < f->offset)
+		f->offset = offset;
+	if (end > f->end)
+		f->end = end;
+}
+
+static void back_off(struct wb_failing *f, uint64_t now)
+{
+	/* Runs of one try fail one after the other: that is one failure. */
+	if (now < f->retry_ns)
+		return;
+	f->delay_ns =
+		2 * f->delay_ns < RETRY_MAX_NS ? 2 * f->delay_ns : RETRY_MAX_NS;
+	f->retry_ns = now + f->delay_ns;
+}
+
+void failing_add(struct writeback *wb, uint64_t offset, uint64_t end)
+{
+	uint64_t now = reactor_now(wb->loop);
+	SCOPED_LOCK(&wb->failing_lock);
+	unsigned n = atomic_load(&wb->nfailing);
+
+	for (unsigned i = 0; i < n; i++) {
+		struct wb_failing *f = &wb->failing[i];
+
+		if (!overlap(f, offset, end) &&
+			!(n == FAILING_MAX && i == n - 1))
+			continue;
+		widen(f, offset, end);
+		back_off(f, now);
+		return;
+	}
+	wb->failing[n] = (struct wb_failing){
+		.offset = offset,
+		.end = end,
+		.since_ns = now,
+		.retry_ns = now + RETRY_FIRST_NS,
+		.delay_ns = RETRY_FIRST_NS,
+	};
+	atomic_store(&wb->nfailing, n + 1);
+}
+
+/* Take [offset, end) out of entry i; true if nothing is left of it. A hole in
+ * its middle leaves the longer side: what fails there says so again. */
+static bool cut(struct wb_failing *f, uint64_t offset, uint64_t end)
+{
+	uint64_t before = offset > f->offset ? offset - f->offset : 0;
+	uint64_t after = f->end > end ? f->end - end : 0;
+
+	if (before >= after)
+		f->end = f->offset + before;
+	else
+		f->offset = end;
+	return f->offset >= f->end;
+}
+
+void failing_clear(struct writeback *wb, uint64_t offset, uint64_t end)
+{
+	unsigned n = atomic_load(&wb->nfailing);
+
+	if (!n)
+		return;
+
+	SCOPED_LOCK(&wb->failing_lock);
+
+	for (unsigned i = 0; i < n;) {
+		struct wb_failing *f = &wb->failing[i];
+
+		if (overlap(f, offset, end) && cut(f, offset, end))
+			*f = wb->failing[--n];
+		else
+			i++;
+	}
+	atomic_store(&wb->nfailing, n);
+	if (!n)
+		log_info("store %s: what could not be written is written",
+			wb->name);
+}
+
+bool failing_waits(struct writeback *wb, uint64_t offset, uint64_t end)
+{
+	unsigned n = atomic_load(&wb->nfailing);
+	uint64_t now;
+
+	if (!n)
+		return false;
+	now = reactor_now(wb->loop);
+
+	SCOPED_LOCK(&wb->failing_lock);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (overlap(&wb->failing[i], offset, end) &&
+			now < wb->failing[i].retry_ns)
+			return true;
+	}
+	return false;
+}
+
+uint64_t failing_due(struct writeback *wb)
+{
+	SCOPED_LOCK(&wb->failing_lock);
+	unsigned n = atomic_load(&wb->nfailing);
+	uint64_t due = UINT64_MAX;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (wb->failing[i].retry_ns < due)
+			due = wb->failing[i].retry_ns;
+	}
+	return due;
+}
+
+bool writeback_failing(struct writeback *wb, uint64_t offset, uint64_t end)
+{
+	uint64_t flush = atomic_load(&wb->flush_failing_ns), now;
+
+	if (!flush && !atomic_load(&wb->nfailing))
+		return false;
+	now = reactor_now(wb->loop);
+	if (flush && now - flush >= wb->error_timeout_ns)
+		return true;
+
+	SCOPED_LOCK(&wb->failing_lock);
+
+	for (unsigned i = 0; i < atomic_load(&wb->nfailing); i++) {
+		const struct wb_failing *f = &wb->failing[i];
+
+		if (overlap(f, offset, end) &&
+			now - f->since_ns >= wb->error_timeout_ns)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * flush.c: the store flush: one at a time.
+ *
+ * `unflushed` counts what reached the store since the last flush began. Who
+ * needs a flush waits for the next one, or for the one under way if nothing
+ * reached the store since it began. After a failure everything unstable is
+ * dirty again, and the flusher waits before it flushes on its own.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "writeback-impl.h"
+
+void flush_want(struct writeback *wb, struct writeback_sync *s)
+{
+	bool covered = wb->flushing && !atomic_load(&wb->unflushed);
+
+	list_remove(&s->link);
+	list_push_tail(covered ? &wb->flush_now : &wb->flush_next, &s->link);
+}
+
+static void note_failure(struct writeback *wb, int error)
+{
+	uint64_t now = reactor_now(wb->loop);
+
+	if (!atomic_load(&wb->flush_failing_ns)) {
+		log_error("store %s: cannot flush: %s; what it may have lost "
+			  "is kept in memory and written again",
+			wb->name, strerror(-error));
+		atomic_store(&wb->flush_failing_ns, now);
+		wb->flush_delay_ns = RETRY_FIRST_NS;
+	} else if (now >= wb->flush_retry_ns) {
+		wb->flush_delay_ns = 2 * wb->flush_delay_ns < RETRY_MAX_NS
+			? 2 * wb->flush_delay_ns
+			: RETRY_MAX_NS;
+	}
+	wb->flush_retry_ns = now + wb->flush_delay_ns;
+	atomic_fetch_add(&wb->errors, 1);
+	atomic_fetch_add(&wb->unflushed, wb->flush_covers + 1);
+	/* What all of these wrote is dirty again, of a later epoch (sync.c,
+	 * 2): a later flush that succeeds says nothing about it. */
+	list_splice_tail(&wb->flush_now, &wb->flush_next);
+	if (wb->phase == PASS_WRITE)
+		wb->pass_error = -EIO;
+	list_for_each (at, &wb->ranges) {
+		struct writeback_sync *s =
+			list_entry(at, struct writeback_sync, link);
+
+		if (s->stable)
+			s->error = -EIO;
+	}
+}
+
+static void answer(struct writeback *wb, int error)
+{
+	struct list *at;
+
+	while ((at = list_pop_head(&wb->flush_now))) {
+		struct writeback_sync *s =
+			list_entry(at, struct writeback_sync, link);
+
+		if (s == &wb->pass_flush)
+			pass_end(wb, error ? -EIO : 0);
+		else
+			sync_done(s, error ? -EIO : 0);
+	}
+}
+
+static void flush_done(struct store_io *io)
+{
+	struct writeback *wb = container_of(io, struct writeback, flush_io);
+
+	wb->flushing = false;
+	atomic_fetch_add(&wb->flushes, 1);
+	cache_flush_end(wb->cache, wb->flush_number, io->error);
+	if (io->error) {
+		note_failure(wb, io->error);
+	} else if (atomic_exchange(&wb->flush_failing_ns, 0)) {
+		wb->flush_retry_ns = 0;
+		log_info("store %s: flushes again", wb->name);
+	}
+	answer(wb, io->error);
+	wb_advance(wb);
+}
+
+static void flush_begin(struct writeback *wb)
+{
+	wb->flushing = true;
+	wb->flush_wanted = false;
+	list_splice_tail(&wb->flush_now, &wb->flush_next);
+	wb->flush_covers = atomic_exchange(&wb->unflushed, 0);
+	wb->flush_number = cache_flush_begin(wb->cache);
+	wb->flush_io = (struct store_io){
+		.op = STORE_FLUSH, .reactor = wb->loop, .done = flush_done};
+	placement_submit(wb->placement, &wb->flush_io);
+}
+
+void flush_advance(struct writeback *wb)
+{
+	bool may = reactor_now(wb->loop) >= wb->flush_retry_ns;
+
+	if (wb->flushing)
+		return;
+	if (!list_empty(&wb->flush_next) || (wb->flush_wanted && may))
+		flush_begin(wb);
+}
+
+void writeback_note_unflushed(
+	struct writeback *wb, uint64_t offset, uint64_t end)
+{
+	atomic_fetch_add(&wb->unflushed, 1);
+	failing_clear(wb, offset, end);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * flusher.c: when to write back on our own, and the flusher's life.
+ *
+ * Everything that happens (a kick, a write or flush that ended, the tick)
+ * ends in wb_advance(), which looks at all there is to do:
+ *
+ *   syncs that came in -> the flush pass -> the ranges -> the background
+ *   -> the store flush -> the tick
+ *
+ * The background writes while more is dirty than the background threshold;
+ * when writers are parked (pressed), until the charge is half of what it was;
+ * and what is older than dirty-expire. Unstable bytes are flushed when they
+ * are a quarter of the limit, at each tick, and when nothing else is left
+ * that would let a parked writer go on.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "writeback-impl.h"
+
+/* --- the background ------------------------------------------------------ */
+
+static void take_press(struct writeback *wb)
+{
+	uint64_t charged = cache_charged(wb->cache);
+
+	if (atomic_exchange(&wb->pressed, false)) {
+		wb->pressing = true;
+		wb->press_goal = charged / 2;
+	}
+	if (charged <= wb->press_goal)
+		wb->pressing = false;
+}
+
+static bool wanted(struct writeback *wb)
+{
+	return wb->back_expired || wb->pressing ||
+		cache_dirty(wb->cache) > atomic_load(&wb->background);
+}
+
+/*
+ * A walk that took nothing met only blocks under writeback, locked or
+ * failing: an end of one of those comes back here, so there is no use in
+ * walking again now.
+ */
+static void background(struct writeback *wb)
+{
+	if (wb->phase == PASS_WRITE || wb->quiet ||
+		reactor_now(wb->loop) < wb->flush_retry_ns)
+		return;
+	while (wb_room(wb) && wanted(wb)) {
+		bool took;
+
+		if (!wb->back.region &&
+			(walk_begin(wb, &wb->back, UINT64_MAX, UINT64_MAX) ||
+				!wb->back.region))
+			return;
+		if (walk_step(wb, &wb->back, true) == 0)
+			continue;
+		took = wb->back.took;
+		walk_end(&wb->back);
+		wb->back_expired = false;
+		if (!took)
+			return;
+	}
+}
+
+static void expire(struct writeback *wb)
+{
+	uint64_t now = reactor_now(wb->loop);
+
+	if (wb->back.region || now < wb->expire_ns || wb->quiet)
+		return;
+	if (walk_begin(wb, &wb->back, now - wb->expire_ns, UINT64_MAX))
+		return;
+	if (wb->back.count)
+		wb->back_expired = true;
+	else
+		walk_end(&wb->back);
+}
+
+/* --- the store flush ----------------------------------------------------- */
+
+static void consider_flush(struct writeback *wb)
+{
+	uint64_t unstable = cache_unstable(wb->cache);
+
+	if (!unstable || wb->quiet)
+		return;
+	if (unstable >= atomic_load(&wb->limit) / 4 ||
+		(wb->pressing && !wb->ninflight))
+		wb->flush_wanted = true;
+}
+
+/* --- the tick ------------------------------------------------------------ */
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How long until there may be something to do. */
+static uint64_t tick_delay(struct writeback *wb)
+{
+	uint64_t now = reactor_now(wb->loop);
+	uint64_t delay = earlier(TICK_NS, wb->expire_ns / 4 + NSEC_PER_MSEC);
+	uint64_t due = UINT64_MAX;
+
+	if (atomic_load(&wb->nfailing))
+		due = failing_due(wb);
+	if (wb->flush_retry_ns > now)
+		due = earlier(due, wb->flush_retry_ns);
+	if (due != UINT64_MAX)
+		delay = earlier(delay,
+			due > now + NSEC_PER_MSEC ? due - now : NSEC_PER_MSEC);
+	if (wb->retry_soon)
+		delay = earlier(delay, LOCKED_RETRY_NS);
+	return delay;
+}
+
+static bool anything(struct writeback *wb)
+{
+	return wb->retry_soon || cache_dirty(wb->cache) ||
+		cache_unstable(wb->cache);
+}
+
+/*
+ * A writer that sees `ticking` relies on the tick to find its dirt; so it is
+ * cleared first, and then we look once more.
+ */
+static void set_tick(struct writeback *wb)
+{
+	uint64_t delay;
+
+	if (wb->quiet)
+		return;
+	if (!anything(wb)) {
+		atomic_store(&wb->ticking, false);
+		if (!anything(wb)) {
+			reactor_timer_cancel(wb->loop, &wb->tick);
+			return;
+		}
+	}
+	atomic_store(&wb->ticking, true);
+	delay = tick_delay(wb);
+	if (!reactor_timer_armed(&wb->tick) ||
+		reactor_now(wb->loop) + delay < wb->tick.due_ns)
+		reactor_timer_arm(wb->loop, &wb->tick, delay);
+}
+
+static void tick(struct reactor_timer *timer)
+{
+	struct writeback *wb = container_of(timer, struct writeback, tick);
+
+	expire(wb);
+	if (cache_unstable(wb->cache) && !wb->quiet)
+		wb->flush_wanted = true;
+	wb_advance(wb);
+}
+
+/* --- all of it ----------------------------------------------------------- */
+
+static bool idle(const struct writeback *wb)
+{
+	return !wb->ninflight && !wb->flushing && wb->phase == PASS_NONE &&
+		list_empty(&wb->pass_queue) && list_empty(&wb->ranges) &&
+		list_empty(&wb->flush_next);
+}
+
+void wb_advance(struct writeback *wb)
+{
+	void (*quiet)(void *arg) = wb->quiet;
+	void *arg = wb->quiet_arg;
+
+	wb->retry_soon = false;
+	sync_take_incoming(wb);
+	pass_advance(wb);
+	ranges_advance(wb);
+	take_press(wb);
+	background(wb);
+	consider_flush(wb);
+	flush_advance(wb);
+	atomic_store(&wb->saturated, !wb_room(wb));
+	set_tick(wb);
+	if (quiet && !wb->was_quiet && idle(wb)) {
+		reactor_timer_cancel(wb->loop, &wb->tick);
+		wb->was_quiet = true;
+		quiet(arg);
+	}
+}
+
+static void kicked(struct reactor_task *task)
+{
+	struct writeback *wb = container_of(task, struct writeback, kick);
+
+	atomic_store(&wb->kicked, false);
+	wb_advance(wb);
+}
+
+void writeback_kick(struct writeback *wb)
+{
+	if (atomic_load(&wb->saturated))
+		return;
+	if (atomic_load(&wb->ticking) &&
+		cache_dirty(wb->cache) <= atomic_load(&wb->background))
+		return;
+	if (!atomic_exchange(&wb->kicked, true))
+		reactor_post(wb->loop, &wb->kick);
+}
+
+void writeback_press(struct writeback *wb)
+{
+	atomic_store(&wb->pressed, true);
+	if (!atomic_exchange(&wb->kicked, true))
+		reactor_post(wb->loop, &wb->kick);
+}
+
+void writeback_set_limits(
+	struct writeback *wb, uint64_t limit, uint64_t background_bytes)
+{
+	atomic_store(&wb->limit, limit);
+	atomic_store(&wb->background, background_bytes);
+	writeback_kick(wb);
+}
+
+void writeback_init_tasks(struct writeback *wb)
+{
+	wb->kick.fn = kicked;
+	wb->tick.fn = tick;
+}

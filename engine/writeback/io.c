@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * io.c: store writes under way.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "writeback-impl.h"
+
+struct wb_io *wb_io_get(struct writeback *wb)
+{
+	struct list *at = list_pop_head(&wb->spare);
+	struct wb_io *x =
+		at ? list_entry(at, struct wb_io, link) : malloc(sizeof(*x));
+
+	if (!x)
+		return NULL;
+	x->wb = wb;
+	x->sync = NULL;
+	x->stable = false;
+	list_init(&x->link);
+	x->run = (struct cache_run){.iov = x->iov, .max_iov = RUN_IOV};
+	return x;
+}
+
+void wb_io_put(struct writeback *wb, struct wb_io *x)
+{
+	list_push_head(&wb->spare, &x->link);
+}
+
+void wb_io_free_all(struct writeback *wb)
+{
+	struct list *at;
+
+	while ((at = list_pop_head(&wb->spare)))
+		free(list_entry(at, struct wb_io, link));
+}
+
+/* A run no longer than an eighth of the limit, so that a small limit still
+ * has some written while some is filled. */
+uint64_t wb_run_max(const struct writeback *wb)
+{
+	uint64_t share = atomic_load(&wb->limit) / 8;
+	uint64_t run = share < RUN_MAX ? share : RUN_MAX;
+	uint32_t max_io = wb->placement->info.max_io;
+
+	if (run > max_io)
+		run = max_io;
+	return UINT64_C(1) << (63 - __builtin_clzll(run | 512));
+}
+
+static void count(struct writeback *wb, const struct wb_io *x)
+{
+	uint64_t took = reactor_now(wb->loop) - x->start_ns;
+
+	atomic_fetch_add(&wb->writes, 1);
+	atomic_fetch_add(&wb->write_bytes, x->io.length);
+	atomic_fetch_add(&wb->write_us, took / NSEC_PER_USEC);
+	atomic_fetch_sub(&wb->inflight_now, 1);
+}
+
+static void failed(struct writeback *wb, const struct wb_io *x)
+{
+	if (!atomic_load(&wb->nfailing))
+		log_error("store %s: cannot write %llu bytes at %llu: %s; kept "
+			  "in memory, will be tried again",
+			wb->name, (unsigned long long)x->io.length,
+			(unsigned long long)x->io.offset,
+			strerror(-x->io.error));
+	atomic_fetch_add(&wb->errors, 1);
+	failing_add(wb, x->run.offset, x->run.end);
+	ranges_failed(wb, x->run.offset, x->run.end);
+}
+
+static void write_done(struct store_io *io)
+{
+	struct wb_io *x = container_of(io, struct wb_io, io);
+	struct writeback *wb = x->wb;
+
+	count(wb, x);
+	list_remove(&x->link);
+	wb->ninflight--;
+	wb->inflight_bytes -= io->length;
+	if (io->error)
+		failed(wb, x);
+	else
+		failing_clear(wb, x->run.offset, x->run.end);
+	if (x->in_pass) {
+		wb->pass_writes--;
+		if (io->error)
+			wb->pass_error = -EIO;
+	}
+	if (x->sync) {
+		x->sync->writes--;
+		if (io->error)
+			x->sync->error = -EIO;
+	}
+	if (!io->error && !x->stable)
+		atomic_fetch_add(&wb->unflushed, 1);
+	cache_run_done(wb->cache, &x->run, io->error, x->stable);
+	wb_io_put(wb, x);
+	wb_advance(wb);
+}
+
+void wb_io_submit(struct writeback *wb, struct wb_io *x)
+{
+	x->io = (struct store_io){
+		.op = STORE_WRITE,
+		.flags = x->stable ? STORE_FUA : 0,
+		.offset = x->run.offset,
+		.length = x->run.end - x->run.offset,
+		.iov = x->iov,
+		.niov = x->run.niov,
+		.reactor = wb->loop,
+		.done = write_done,
+	};
+	x->start_ns = reactor_now(wb->loop);
+	x->in_pass = wb->phase == PASS_WRITE;
+	if (x->in_pass)
+		wb->pass_writes++;
+	list_push_tail(&wb->inflight, &x->link);
+	wb->ninflight++;
+	wb->inflight_bytes += x->io.length;
+	atomic_fetch_add(&wb->inflight_now, 1);
+	placement_submit(wb->placement, &x->io);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * walk.c: dirty regions in ascending order, gathered and sorted once for a
+ * whole pass over them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "writeback-impl.h"
+
+static int ascending(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+int walk_begin(struct writeback *wb, struct wb_walk *w, uint64_t before,
+	uint64_t epoch)
+{
+	int err;
+
+	walk_end(w);
+	err = cache_dirty_regions(wb->cache, before, &w->region, &w->count);
+	if (err)
+		return err;
+	if (w->count)
+		qsort(w->region, w->count, sizeof(*w->region), ascending);
+	w->epoch = epoch;
+	return 0;
+}
+
+void walk_end(struct wb_walk *w)
+{
+	free(w->region);
+	*w = (struct wb_walk){0};
+}
+
+/* Take one run of the region that starts at `region`; 0, -ENOENT when there
+ * is no more of it, -ENOMEM. */
+static int take(struct writeback *wb, struct wb_walk *w, uint64_t region)
+{
+	struct wb_io *x = wb_io_get(wb);
+	int err;
+
+	if (!x)
+		return -ENOMEM;
+	if (w->pos < region)
+		w->pos = region;
+	err = cache_take_dirty(wb->cache, w->pos,
+		region + cache_span(wb->cache), UINT64_MAX, wb_run_max(wb),
+		w->epoch, &x->run);
+	if (err) {
+		if (err == -EBUSY)
+			w->busy = true;
+		wb_io_put(wb, x);
+		return -ENOENT;
+	}
+	w->pos = x->run.end;
+	w->took = true;
+	wb_io_submit(wb, x);
+	return 0;
+}
+
+int walk_step(struct writeback *wb, struct wb_walk *w, bool skip_failing)
+{
+	uint64_t span = cache_span(wb->cache);
+
+	for (; w->next < w->count; w->next++) {
+		uint64_t region = w->region[w->next];
+		int err;
+
+		if (w->pos >= region + span)
+			continue;
+		if (skip_failing && failing_waits(wb, region, region + span))
+			continue;
+		err = take(wb, w, region);
+		if (err != -ENOENT)
+			return err;
+	}
+	return -ENOENT;
+}

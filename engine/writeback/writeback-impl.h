@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * writeback-impl.h: the flusher's own structures. Included only in this
+ * folder. Everything not marked otherwise belongs to the flusher's loop.
+ */
+#ifndef WEIR_WRITEBACK_IMPL_H
+#define WEIR_WRITEBACK_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "../base/cleanup.h"
+#include "writeback.h"
+
+#define RUN_MAX (1U << 20) /* bytes of one store write */
+#define RUN_IOV 512        /* entries of its iovec; a 1M block needs 256 */
+#define INFLIGHT_MAX 64U   /* store writes at once */
+#define INFLIGHT_BYTES (8U << 20)
+#define TICK_NS (5 * NSEC_PER_SEC)
+#define LOCKED_RETRY_NS NSEC_PER_MSEC
+#define RETRY_FIRST_NS (100 * NSEC_PER_MSEC)
+#define RETRY_MAX_NS (10 * NSEC_PER_SEC)
+#define FAILING_MAX 1024U
+
+/* One store write under way. */
+struct wb_io {
+	struct list link; /* in flight or free */
+	struct writeback *wb;
+	struct writeback_sync *sync; /* the range that asked for it, or NULL */
+	uint64_t start_ns;
+	bool in_pass; /* the flush pass waits for it */
+	bool stable;
+	struct store_io io;
+	struct cache_run run;
+	struct iovec iov[RUN_IOV];
+};
+
+/* A range whose writes fail. Under the failing lock. */
+struct wb_failing {
+	uint64_t offset, end;
+	uint64_t since_ns, retry_ns, delay_ns;
+};
+
+/* A walk over dirty regions in ascending order. */
+struct wb_walk {
+	uint64_t *region; /* owned */
+	size_t count, next;
+	uint64_t pos;   /* go on from here */
+	uint64_t epoch; /* take pages dirtied up to this one */
+	bool busy;      /* met blocks that could not be taken yet */
+	bool took;      /* took some */
+};
+
+enum pass_phase {
+	PASS_NONE,
+	PASS_WRITE, /* writing what was stamped; waiting for it */
+	PASS_FLUSH, /* a store flush that began after that */
+};
+
+struct writeback {
+	struct cache *cache;
+	struct placement *placement;
+	struct reactor *loop;
+	const char *name;
+	_Atomic(uint64_t) limit, background;
+	uint64_t expire_ns, error_timeout_ns;
+
+	/* any thread */
+	_Atomic(bool) kicked, ticking, pressed, saturated;
+	struct reactor_task kick;
+	pthread_mutex_t incoming_lock;
+	struct list incoming; /* syncs */
+	_Atomic(uint64_t) unflushed;
+	pthread_mutex_t failing_lock;
+	_Atomic(unsigned) nfailing;
+	struct wb_failing *failing; /* room for FAILING_MAX */
+
+	/* writes under way */
+	struct list inflight, spare;
+	unsigned ninflight;
+	uint64_t inflight_bytes;
+
+	/* the flush pass */
+	enum pass_phase phase;
+	struct list pass_waiters, pass_queue; /* syncs */
+	struct wb_walk pass;
+	unsigned pass_writes;
+	int pass_error;
+
+	struct list ranges;  /* range syncs under way */
+	struct wb_walk back; /* the background's walk */
+	bool back_expired;   /* it goes through to its end */
+	bool pressing;       /* until the charge is at the goal */
+	uint64_t press_goal;
+	bool retry_soon; /* met a locked range */
+
+	/* the store flush */
+	struct store_io flush_io;
+	struct writeback_sync pass_flush; /* the pass, as one that waits */
+	bool flushing, flush_wanted;
+	uint64_t flush_number, flush_covers;
+	uint64_t flush_retry_ns, flush_delay_ns; /* after a failure */
+	_Atomic(uint64_t) flush_failing_ns;      /* since; 0: it works */
+	struct list flush_next, flush_now;       /* syncs that wait for it */
+
+	struct reactor_timer tick;
+	void (*quiet)(void *arg);
+	void *quiet_arg;
+	bool was_quiet;
+
+	_Atomic(uint64_t) writes, write_bytes, flushes, passes, errors,
+		write_us;
+	_Atomic(unsigned) inflight_now;
+};
+
+/* flusher.c: look at everything and do what can be done. */
+void wb_advance(struct writeback *wb);
+void writeback_init_tasks(struct writeback *wb);
+
+/* Is there room for one more background write? */
+static inline bool wb_room(const struct writeback *wb)
+{
+	return wb->ninflight < INFLIGHT_MAX &&
+		wb->inflight_bytes < INFLIGHT_BYTES;
+}
+
+/* walk.c */
+int walk_begin(struct writeback *wb, struct wb_walk *w, uint64_t before,
+	uint64_t epoch);
+void walk_end(struct wb_walk *w);
+/* Write the next run of the walk. 0, or -ENOENT at its end, or -ENOMEM. */
+int walk_step(struct writeback *wb, struct wb_walk *w, bool skip_failing);
+
+/* io.c */
+struct wb_io *wb_io_get(struct writeback *wb);
+void wb_io_put(struct writeback *wb, struct wb_io *x);
+void wb_io_submit(struct writeback *wb, struct wb_io *x);
+void wb_io_free_all(struct writeback *wb);
+uint64_t wb_run_max(const struct writeback *wb);
+
+/* sync.c */
+void sync_take_incoming(struct writeback *wb);
+void sync_done(struct writeback_sync *s, int error);
+void pass_advance(struct writeback *wb);
+void pass_end(struct writeback *wb, int error);
+void ranges_advance(struct writeback *wb);
+/* A write of [offset, end) failed; whoever waits for it fails. */
+void ranges_failed(struct writeback *wb, uint64_t offset, uint64_t end);
+
+/* flush.c */
+/* Have `s` wait for a store flush that covers every write ended so far. */
+void flush_want(struct writeback *wb, struct writeback_sync *s);
+void flush_advance(struct writeback *wb);
+
+/* failing.c */
+void failing_add(struct writeback *wb, uint64_t offset, uint64_t end);
+void failing_clear(struct writeback *wb, uint64_t offset, uint64_t end);
+/* Does [offset, end) wait for its next try? */
+bool failing_waits(struct writeback *wb, uint64_t offset, uint64_t end);
+/* When the next try is due; UINT64_MAX: nothing fails. */
+uint64_t failing_due(struct writeback *wb);
+
+#endif

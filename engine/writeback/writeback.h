@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * writeback.h: the flusher: one for each store, on one loop.
+ *
+ * Writes dirty blocks to the placement in ascending order and in long runs:
+ * in the background above a threshold, when they are old, when memory is
+ * short, and when somebody asks for durability. Flushes the store.
+ *
+ *   flush   stamp what is dirty -> write it -> wait for every write that is
+ *           under way -> store flush -> answer. A flush that arrives after
+ *           the stamp waits for the next pass; all that wait share it.
+ *   range   the same for one range; with a store that has FUA, no flush.
+ *
+ * A failed write leaves its blocks dirty; they are tried again with a delay
+ * that doubles, at once when a flush asks for them. A failed store flush
+ * makes every unstable block dirty again. Either is EIO for the flush that
+ * met it, and the next flush succeeds only when the data went through.
+ */
+#ifndef WEIR_WRITEBACK_WRITEBACK_H
+#define WEIR_WRITEBACK_WRITEBACK_H
+
+#include "../base/list.h"
+#include "../base/log.h"
+#include "../base/reactor.h"
+#include "../cache/cache.h"
+#include "../placement/placement.h"
+
+struct writeback;
+
+struct writeback_config {
+	uint64_t dirty_limit;      /* bytes */
+	uint64_t dirty_background; /* bytes */
+	uint64_t dirty_expire_ns;
+	uint64_t error_timeout_ns;
+	const char *name; /* of the store, for messages; outlives it */
+};
+
+/* 0 or -ENOMEM. Everything the flusher does runs on `loop`. */
+int writeback_new(const struct writeback_config *config, struct cache *c,
+	struct placement *p, struct reactor *loop, struct writeback **out);
+/* Nothing may be in flight. Accepts NULL. */
+void writeback_free(struct writeback *wb);
+
+/* Look whether there is work: something became dirty, or a writer waits for
+ * room. Any thread; never blocks; cheap when the flusher is awake. */
+void writeback_kick(struct writeback *wb);
+/* A writer is parked: write until it can go on. Any thread. */
+void writeback_press(struct writeback *wb);
+
+/* Somebody who waits for durability. */
+struct writeback_sync {
+	struct list link;
+	struct reactor *reactor; /* where done runs */
+	void (*done)(struct writeback_sync *s);
+	int error;
+	/* range only */
+	uint64_t offset, end; /* bytes */
+	bool stable;          /* also make it durable, not only written */
+	/* the flusher's */
+	struct reactor_task task;
+	struct writeback *wb;
+	uint64_t epoch;
+	unsigned writes;
+	bool whole, flushing;
+};
+
+/* Make durable all that was answered before the call. Any thread. */
+void writeback_flush(struct writeback *wb, struct writeback_sync *s);
+/* Write [offset, end), and make it durable if `stable`. Any thread. */
+void writeback_range(struct writeback *wb, struct writeback_sync *s);
+
+/* [offset, end) reached the store past the cache (a trim, a direct write):
+ * nothing fails there any more, and the next flush must flush the store. Any
+ * thread. */
+void writeback_note_unflushed(
+	struct writeback *wb, uint64_t offset, uint64_t end);
+
+/* Has a write of part of [offset, end) been failing for longer than the
+ * error timeout? Any thread; a load while nothing fails. */
+bool writeback_failing(struct writeback *wb, uint64_t offset, uint64_t end);
+
+/* Log what is still dirty: ranges (the first few) and bytes. Any thread. */
+void writeback_log_dirty(struct writeback *wb);
+
+/* Do nothing more on its own; call `done` when nothing is under way and no
+ * timer is armed. On the loop. */
+void writeback_quiesce(
+	struct writeback *wb, void (*done)(void *arg), void *arg);
+
+void writeback_set_limits(
+	struct writeback *wb, uint64_t limit, uint64_t background);
+
+struct writeback_counts {
+	uint64_t writes, write_bytes, flushes, passes, errors;
+	uint64_t write_us_total; /* the store's time per write, summed */
+	unsigned inflight;
+};
+void writeback_counts(struct writeback *wb, struct writeback_counts *out);
+
+#endif
