@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * unit-spec.c: specs that open, and the exact words for those that do not.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "store/spec.h"
+#include "store/store.h"
+
+static void assert_refused(const char *spec, int err, const char *text)
+{
+	struct error error = {""};
+	struct store *s;
+
+	assert_int_equal(store_open(spec, 0, &s, &error), err);
+	assert_string_equal(error.text, text);
+	assert_null(s);
+}
+
+static void assert_size(const char *spec, uint64_t size)
+{
+	struct error error = {""};
+	struct store *s;
+
+	if (store_open(spec, 0, &s, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(s->info.size, size);
+	assert_string_equal(s->spec, spec);
+	store_close(s);
+}
+
+static void specs_nest_with_and_without_brackets(void **state)
+{
+	(void)state;
+	assert_size("mem:1M", 1 << 20);
+	assert_size("null:1P", 1ULL << 50);
+	assert_size("sim:mem:1M", 1 << 20);
+	assert_size("sim:[mem:1M]", 1 << 20);
+	assert_size("sim:latency=1ms,depth=2,mem:3K", 3072);
+	assert_size("fault:delay=1s,[sim:latency=1ms,depth=2,mem:3K]", 3072);
+	assert_size("fault:[sim:depth=2,[fault:seed=1,[mem:512]]]", 512);
+}
+
+static void parts_are_cut_at_commas_outside_brackets(void **state)
+{
+	struct spec_list list;
+
+	(void)state;
+	assert_int_equal(
+		spec_split("64K,[a:[b],c],d[1,2]e,[f]", &list, NULL), 0);
+	assert_int_equal(list.count, 4);
+	assert_string_equal(list.part[0], "64K");
+	assert_string_equal(list.part[1], "a:[b],c");
+	assert_string_equal(list.part[2], "d[1,2]e");
+	assert_string_equal(list.part[3], "f");
+	spec_list_free(&list);
+}
+
+static void bad_grammar_is_quoted(void **state)
+{
+	(void)state;
+	assert_refused("sim:depth=2,[mem:1M", -EINVAL,
+		"store sim:depth=2,[mem:1M: \"[\" is not closed in "
+		"\"[mem:1M\"");
+	assert_refused("sim:mem:1M]", -EINVAL,
+		"store sim:mem:1M]: \"]\" without \"[\" in \"mem:1M]\"");
+	assert_refused("sim:[mem:1M]x", -EINVAL,
+		"store sim:[mem:1M]x: \"x\" after \"]\": a comma is missing");
+	assert_refused(
+		"sim:depth=2,", -EINVAL, "store sim:depth=2,: a part is empty");
+	assert_refused("sim:[]", -EINVAL, "store sim:[]: a part is empty");
+	assert_refused("sim:fast,mem:1M", -EINVAL,
+		"store sim:fast,mem:1M: \"fast\" is not KEY=VALUE (an inner "
+		"spec comes last, in brackets if it has commas)");
+}
+
+static void bad_options_are_named(void **state)
+{
+	(void)state;
+	assert_refused("sim:speed=1,mem:1M", -EINVAL,
+		"store sim:speed=1,mem:1M: unknown option \"speed\" "
+		"(bandwidth, latency, depth)");
+	assert_refused("sim:depth=0,mem:1M", -EINVAL,
+		"store sim:depth=0,mem:1M: bad depth \"0\"");
+	assert_refused("fault:write-error=soon,mem:1M", -EINVAL,
+		"store fault:write-error=soon,mem:1M: bad write-error "
+		"\"soon\"");
+	assert_refused("fault:every=2,mem:1M", -EINVAL,
+		"store fault:every=2,mem:1M: \"every\" comes after the rule "
+		"it narrows");
+	assert_refused("fault:hang=1,range=1M,mem:1M", -EINVAL,
+		"store fault:hang=1,range=1M,mem:1M: bad range \"1M\"");
+	assert_refused("mem:lots", -EINVAL,
+		"store mem:lots: bad size \"lots\" (such as 512M; up to 64T)");
+	assert_refused("null:0", -EINVAL,
+		"store null:0: bad size \"0\" (such as 512M)");
+}
+
+static void the_innermost_bad_spec_is_named_once(void **state)
+{
+	(void)state;
+	assert_refused("sim:depth=2,[fault:seed=1,[mem:x]]", -EINVAL,
+		"store mem:x: bad size \"x\" (such as 512M; up to 64T)");
+	assert_refused("sim:what:1M", -EINVAL,
+		"store what:1M: unknown kind \"what\" (for a file of that "
+		"name write raw:what:1M)");
+}
+
+static void a_path_needs_no_kind(void **state)
+{
+	(void)state;
+	assert_refused("/nonexistent/a:b", -ENOENT,
+		"store /nonexistent/a:b: cannot open: No such file or "
+		"directory (to make one: truncate -s 4G /nonexistent/a:b)");
+	assert_refused("raw:/nonexistent/x,y", -ENOENT,
+		"store raw:/nonexistent/x,y: cannot open: No such file or "
+		"directory (to make one: truncate -s 4G /nonexistent/x,y)");
+	assert_refused("/tmp", -EINVAL,
+		"store /tmp: neither a file nor a block device");
+	assert_refused("raw:", -EINVAL, "store raw:: no path");
+}
+
+static void a_long_spec_is_cut_in_its_middle(void **state)
+{
+	char spec[1000] = "mem:";
+	struct error error;
+	struct store *s;
+
+	(void)state;
+	memset(spec + 4, '9', 900);
+	strcpy(spec + 904, "end");
+	assert_int_equal(store_open(spec, 0, &s, &error), -EINVAL);
+	assert_memory_equal(error.text, "store mem:9999", 14);
+	assert_non_null(strstr(error.text, "9...9"));
+	assert_non_null(strstr(error.text, "99end: bad size"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(specs_nest_with_and_without_brackets),
+		cmocka_unit_test(parts_are_cut_at_commas_outside_brackets),
+		cmocka_unit_test(bad_grammar_is_quoted),
+		cmocka_unit_test(bad_options_are_named),
+		cmocka_unit_test(the_innermost_bad_spec_is_named_once),
+		cmocka_unit_test(a_path_needs_no_kind),
+		cmocka_unit_test(a_long_spec_is_cut_in_its_middle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
