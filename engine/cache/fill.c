@@ -270,7 +270,7 @@ static int submit(
 int fill_start(
 	struct cache *c, uint64_t offset, uint64_t end, struct reactor *r)
 {
-	uint64_t from, to;
+	uint64_t from = 0, to = 0;
 	int err;
 
 	while (offset < end) {
