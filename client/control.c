@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * control.c: one question and one answer over a server's control socket.
+ *
+ * The protocol: the client sends a JSON object on a line, the server answers
+ * with a JSON object on a line; {"error": TEXT} if it will not.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "client.h"
+
+#define CONTROL_TIMEOUT_S 10
+#define CONTROL_MAX (16U << 20) /* bytes of an answer */
+
+static int control_connect(const char *command, const char *path)
+{
+	struct timeval timeout = {.tv_sec = CONTROL_TIMEOUT_S};
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd;
+
+	if (strlen(path) >= sizeof(addr.sun_path)) {
+		client_error(EXIT_USAGE, command,
+			"%s: too long for a unix socket", path);
+		return -1;
+	}
+	strcpy(addr.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
+		client_error(EXIT_IO, command, "control socket %s: %s", path,
+			strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	return fd;
+}
+
+static int send_all(int fd, const char *text)
+{
+	size_t left = strlen(text);
+
+	while (left) {
+		ssize_t n = send(fd, text, left, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		text += n;
+		left -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Read up to a newline or the end; the line, to free(), or NULL and errno. */
+static char *receive_line(int fd)
+{
+	size_t used = 0, room = 0;
+	char *line = NULL;
+
+	for (;;) {
+		ssize_t n;
+
+		if (room - used < 4096) {
+			char *more = realloc(line, room += 65536);
+
+			if (!more || room > CONTROL_MAX) {
+				errno = more ? EMSGSIZE : ENOMEM;
+				free(more ? more : line);
+				return NULL;
+			}
+			line = more;
+		}
+		n = recv(fd, line + used, room - used - 1, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 || (!n && !used)) {
+			errno = n ? errno : ECONNRESET;
+			free(line);
+			return NULL;
+		}
+		line[used + (size_t)n] = 0;
+		if (!n || memchr(line + used, '\n', (size_t)n))
+			return line;
+		used += (size_t)n;
+	}
+}
+
+static json_t *parse_answer(
+	const char *command, const char *path, const char *line)
+{
+	json_error_t error;
+	json_t *answer = json_loads(line, 0, &error);
+	const char *why;
+
+	if (!json_is_object(answer)) {
+		client_error(EXIT_IO, command,
+			"control socket %s: the answer is not a JSON object: "
+			"%s",
+			path, answer ? "another value" : error.text);
+		json_decref(answer);
+		return NULL;
+	}
+	why = json_string_value(json_object_get(answer, "error"));
+	if (why) {
+		client_error(
+			EXIT_IO, command, "control socket %s: %s", path, why);
+		json_decref(answer);
+		return NULL;
+	}
+	return answer;
+}
+
+json_t *control_call(const char *command, const char *path, const char *cmd)
+{
+	CLEANUP_CLOSE int fd = control_connect(command, path);
+	CLEANUP_FREE char *question = NULL;
+	CLEANUP_FREE char *line = NULL;
+	int r;
+
+	if (fd < 0)
+		return NULL;
+	question = client_format("{\"cmd\":\"%s\"}\n", cmd);
+	r = send_all(fd, question);
+	if (!r) {
+		line = receive_line(fd);
+		r = line ? 0 : -errno;
+	}
+	if (r) {
+		client_error(EXIT_IO, command, "control socket %s: %s", path,
+			r == -EAGAIN ? "no answer" : strerror(-r));
+		return NULL;
+	}
+	return parse_answer(command, path, line);
+}
+
+/* utime + stime of /proc/PID/stat, the 14th and 15th word; the name before
+ * them is in brackets and may hold anything. */
+static bool proc_cpu(json_int_t pid, uint64_t *cpu_us)
+{
+	unsigned long user, system;
+	char path[64], text[1024];
+	const char *after;
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = 0;
+	after = strrchr(text, ')');
+	if (!after ||
+		sscanf(after,
+			") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+			&user, &system) != 2)
+		return false;
+	*cpu_us = (user + system) * 1000000UL /
+		(unsigned long)sysconf(_SC_CLK_TCK);
+	return true;
+}
+
+bool control_cpu(json_t *stats, uint64_t *cpu_us)
+{
+	json_t *process = json_object_get(stats, "process");
+	json_t *user = json_object_get(process, "cpu_user_us");
+	json_t *system = json_object_get(process, "cpu_system_us");
+	json_t *pid = json_object_get(process, "pid");
+
+	if (json_is_integer(user) && json_is_integer(system)) {
+		*cpu_us = (uint64_t)(json_integer_value(user) +
+			json_integer_value(system));
+		return true;
+	}
+	return json_is_integer(pid) &&
+		proc_cpu(json_integer_value(pid), cpu_us);
+}
