@@ -17,7 +17,7 @@
 
 #define LANES 4U /* operations at once, each in its own part of the store */
 #define MAX_LENGTH (96 * KIB)
-#define ROUNDS 150
+#define ROUNDS 80
 
 struct lane {
 	struct waited_io w;
