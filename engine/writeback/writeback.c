@@ -96,6 +96,8 @@ void writeback_log_dirty(struct writeback *wb)
 	for (size_t i = 0; i < count && named < LOG_RANGES; i++) {
 		uint64_t end = region[i] + cache_span(wb->cache);
 
+		if (end > wb->placement->info.size)
+			end = wb->placement->info.size;
 		for (uint64_t at = region[i]; at < end && named < LOG_RANGES;
 			at = seen) {
 			if (!cache_next_busy(wb->cache, at, end, 16, &start,
