@@ -208,7 +208,7 @@ int engine_payload(struct engine_request *req);
  * on `reactor`, never inside this call. Never blocks. From req->reactor's
  * thread, or from any thread if that is NULL.
  *
- * Errors: EINVAL (range), ENOSPC (a WRITE past the end), EROFS (the export is
+ * Errors: EINVAL (range), ENOSPC (a WRITE or ZERO past the end), EROFS (the export is
  * read only), EIO, ENOTSUP (FAST_ZERO), ESHUTDOWN, EOVERFLOW (too long).
  */
 bool engine_submit(struct engine_request *req);

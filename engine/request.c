@@ -215,8 +215,10 @@ static int check(const struct engine_request *req)
 		return -EROFS;
 	if (req->op == ENGINE_FLUSH)
 		return 0;
-	if (past)
-		return writes(req->op) ? -ENOSPC : -EINVAL;
+	if (past) /* as the NBD protocol has it */
+		return req->op == ENGINE_WRITE || req->op == ENGINE_ZERO
+			? -ENOSPC
+			: -EINVAL;
 	if ((req->op == ENGINE_READ || req->op == ENGINE_WRITE) &&
 		req->length > ENGINE_MAX_REQUEST)
 		return -EOVERFLOW;
