@@ -210,6 +210,8 @@ const char *page_check(struct cache *c, struct shard *sh, const struct page *p)
 	if (!disjoint(c, page_map(c, p, MAP_FILLING), dirty) && !p->refs)
 		return "rule 5: a block is being filled with no filler";
 	for (unsigned i = 0; i < c->page_frames; i++) {
+		if (page_offset(c, p) + (uint64_t)i * FRAME_SIZE >= c->size)
+			break; /* of the last block, past the device's end */
 		if (frame_needed(c, p, i) && !page_frames(c, p)[i])
 			return "an uptodate block has no memory";
 	}
