@@ -34,8 +34,8 @@ static inline void waited_io_done(struct store_io *io)
 
 /* Start an io on a loop; `data` for READ and WRITE. */
 static inline void io_start(struct store *s, struct reactor *r,
-	struct waited_io *w, enum store_op op, uint64_t offset,
-	uint64_t length, void *data, unsigned flags)
+	struct waited_io *w, enum store_op op, uint64_t offset, uint64_t length,
+	void *data, unsigned flags)
 {
 	memset(w, 0, sizeof *w);
 	w->iov = (struct iovec){data, length};

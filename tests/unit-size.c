@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * unit-size.c: sizes, times and error text.
+ * unit-size.c: sizes and times.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include "base/log.h"
 #include "base/size.h"
 
 static void assert_size(const char *text, uint64_t want)
@@ -121,34 +120,6 @@ static void sizes_for_people_are_short(void **state)
 	assert_format(UINT64_MAX, "16E");
 }
 
-static void an_error_is_one_line_from_the_outside_in(void **state)
-{
-	struct error e;
-
-	(void)state;
-	assert_int_equal(error_set(&e, -ENOENT, "cannot open: %d", 7), -ENOENT);
-	assert_string_equal(e.text, "cannot open: 7");
-	assert_int_equal(error_prefix(&e, -ENOENT, "store x"), -ENOENT);
-	assert_string_equal(e.text, "store x: cannot open: 7");
-	assert_int_equal(error_set(NULL, -EIO, "nobody listens"), -EIO);
-	assert_int_equal(error_prefix(NULL, -EIO, "nobody"), -EIO);
-}
-
-static void a_long_error_is_cut_not_overrun(void **state)
-{
-	struct error e;
-	char what[600];
-
-	(void)state;
-	memset(what, 'x', sizeof what);
-	what[sizeof what - 1] = '\0';
-	error_set(&e, -EIO, "%s", what);
-	assert_int_equal(strlen(e.text), sizeof e.text - 1);
-	error_prefix(&e, -EIO, "store");
-	assert_int_equal(strlen(e.text), sizeof e.text - 1);
-	assert_memory_equal(e.text, "store: xxx", 10);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -157,8 +128,6 @@ int main(void)
 		cmocka_unit_test(what_does_not_fit_is_out_of_range),
 		cmocka_unit_test(times_are_seconds_unless_they_say),
 		cmocka_unit_test(sizes_for_people_are_short),
-		cmocka_unit_test(an_error_is_one_line_from_the_outside_in),
-		cmocka_unit_test(a_long_error_is_cut_not_overrun),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -219,13 +219,6 @@ static void live_run_ready(struct ev_loop *loop, ev_prepare *w, int events)
 	}
 }
 
-static bool live_stopping(struct live *l)
-{
-	SCOPED_LOCK(&l->lock);
-
-	return l->stop;
-}
-
 static void live_sleep(struct ev_loop *loop, ev_prepare *w, int events)
 {
 	struct live *l = w->data;
@@ -239,7 +232,7 @@ static void live_sleep(struct ev_loop *loop, ev_prepare *w, int events)
 		ev_idle_start(loop, &l->busy);
 	else
 		ev_idle_stop(loop, &l->busy);
-	if (live_stopping(l))
+	if (atomic_load_explicit(&l->stop, memory_order_relaxed))
 		ev_break(loop, EVBREAK_ALL);
 }
 
@@ -257,17 +250,16 @@ static void live_run(struct reactor *r)
 	atomic_store_explicit(&l->thread, pthread_self(), memory_order_relaxed);
 	ev_run(l->loop, 0);
 	atomic_store_explicit(&l->thread, 0, memory_order_relaxed);
-	pthread_mutex_lock(&l->lock);
-	l->stop = false;
-	pthread_mutex_unlock(&l->lock);
+	atomic_store(&l->stop, false);
 }
 
 static void live_stop(struct reactor *r)
 {
 	struct live *l = to_live(r);
+	/* As inbox_add(): reactor_free() must not come in between. */
 	SCOPED_LOCK(&l->lock);
 
-	l->stop = true;
+	atomic_store(&l->stop, true);
 	ev_async_send(l->loop, &l->wake);
 }
 

@@ -29,6 +29,7 @@ struct live {
 	enum reactor_backend backend;
 	struct ev_loop *loop;
 	_Atomic(pthread_t) thread; /* that runs it; 0: none */
+	atomic_bool stop;
 
 	/* The loop's. */
 	struct live_ready ready;
@@ -47,7 +48,6 @@ struct live {
 	pthread_mutex_t lock;
 	struct live_ready inbox;
 	bool woken; /* a wake-up is on its way */
-	bool stop;
 };
 
 /* Hand back an I/O or a work that is done. Helper threads. */

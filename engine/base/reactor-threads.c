@@ -18,6 +18,7 @@
 
 #define POOL_THREADS 8U
 #define POOL_WORKS 4U
+#define POOL_STACK (512U << 10) /* bytes: --swap locks them in memory */
 
 struct pool {
 	struct live *live;
@@ -84,15 +85,19 @@ static void *pool_thread(void *arg)
 /* Start one more thread, if there may be one; false: there is none at all. */
 static bool pool_grow(struct pool *p)
 {
+	pthread_attr_t attr;
 	sigset_t all, old;
 
 	if (p->nthreads == POOL_THREADS)
 		return true;
 	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, POOL_STACK);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (!pthread_create(&p->thread[p->nthreads], NULL, pool_thread, p))
+	if (!pthread_create(&p->thread[p->nthreads], &attr, pool_thread, p))
 		p->nthreads++;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
 	return p->nthreads > 0;
 }
 

@@ -16,7 +16,8 @@
  *  1. A callback runs on the reactor's thread, never inside the call that
  *     asked for it (no callback re-enters its submitter).
  *  2. Only reactor_post(), reactor_stop(), reactor_now() and
- *     reactor_is_current() may be called from another thread.
+ *     reactor_is_current() may be called from another thread, the rest on
+ *     the loop's own or before the loop runs.
  *  3. Tasks, timers, I/Os and works are embedded in the caller's objects and
  *     stay valid until their callback has begun; the callback may free them.
  *  4. Callbacks never block.
@@ -158,7 +159,8 @@ static inline void reactor_run(struct reactor *r)
 	r->ops->run(r);
 }
 
-/* Make reactor_run() return after the callbacks now due. Any thread. */
+/* Make reactor_run() return after the callbacks now due; the next one, if the
+ * loop does not run yet. Any thread. */
 static inline void reactor_stop(struct reactor *r)
 {
 	r->ops->stop(r);

@@ -74,7 +74,7 @@ static int raw_device_size(struct raw *r, uint64_t *size, struct error *error)
 static int raw_open_file(
 	struct raw *r, const char *path, bool readonly, struct error *error)
 {
-	int how = (readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK;
+	int how = (readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC;
 	uint64_t size;
 	struct stat st;
 	int err;

@@ -66,7 +66,8 @@ struct store_io {
 	void (*done)(struct store_io *io);
 	int error; /* 0 or a negative errno */
 
-	/* The store's while in flight. */
+	/* The store's while in flight, whatever store it is: a wrapper keeps
+	 * nothing of its own in the io it hands on. */
 	struct reactor_io rio;
 	struct reactor_task task;
 	void *priv;
