@@ -22,13 +22,22 @@ static bool ends_with(const char *text, const char *end)
 	return a >= b && !strcmp(text + a - b, end);
 }
 
+/* "x_bytes", "read.bytes" and "bytes" are in bytes. */
+static bool has_unit(const char *name, const char *unit)
+{
+	size_t n = strlen(name), u = strlen(unit);
+
+	return ends_with(name, unit) &&
+		(n == u || name[n - u - 1] == '_' || name[n - u - 1] == '.');
+}
+
 static void print_integer(const char *name, json_int_t value)
 {
 	char size[16];
 
-	if (ends_with(name, "_bytes") && value >= 0)
+	if (has_unit(name, "bytes") && value >= 0)
 		printf("%s", size_format((uint64_t)value, size));
-	else if (ends_with(name, "_us"))
+	else if (has_unit(name, "us"))
 		printf("%.3f ms", (double)value / 1000);
 	else
 		printf("%lld", (long long)value);
@@ -87,8 +96,8 @@ static void print_list(const char *key, json_t *list)
 	}
 	json_array_foreach(list, i, member)
 	{
-		const char *name =
-			json_string_value(json_object_get(member, "name"));
+		const char *name = json_string_value(json_object_get(
+			member, !strcmp(key, "clients") ? "client" : "name"));
 
 		printf("%.*s %s\n", (int)strlen(key) - ends_with(key, "s"), key,
 			name && *name ? name : "\"\"");

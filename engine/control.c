@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -51,9 +52,27 @@ struct control_client {
 
 /* --- commands ------------------------------------------------------------- */
 
+static uint64_t micros(struct timeval t)
+{
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
+
+static void write_process(struct json *j)
+{
+	struct rusage usage = {0};
+
+	getrusage(RUSAGE_SELF, &usage);
+	json_object(j, "process");
+	json_uint(j, "pid", (uint64_t)getpid());
+	json_uint(j, "cpu_user_us", micros(usage.ru_utime));
+	json_uint(j, "cpu_system_us", micros(usage.ru_stime));
+	json_end_object(j);
+}
+
 static void cmd_stats(struct control *ctl, const char *line, struct json *j)
 {
 	(void)line;
+	write_process(j);
 	json_array(j, "stores");
 	for (unsigned i = 0; i < ctl->nstores; i++) {
 		char *text = engine_stats_json(
