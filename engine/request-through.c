@@ -123,7 +123,10 @@ static int submit_write(
 static int middle_done(struct request *r, int error)
 {
 	if (r->io.pos > r->a) {
-		writeback_note_unflushed(r->e->writeback, r->a, r->io.pos);
+		int err = writeback_note_through(r->e->writeback, r->u.store.op,
+			r->u.store.flags, r->a, r->io.pos);
+
+		error = error ? error : err;
 		cache_invalidate(r->e->cache, r->a, r->io.pos);
 	}
 	cache_range_unlock(r->e->cache, &r->lock);

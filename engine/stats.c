@@ -180,15 +180,29 @@ static void writeback_json(struct engine *e, struct json *j)
 	struct writeback_counts w;
 
 	writeback_counts(e->writeback, &w);
-	json_uint(j, "store_writes", w.writes);
-	json_uint(j, "store_write_bytes", w.write_bytes);
-	json_uint(j, "store_write_us_total", w.write_us_total);
 	json_uint(j, "store_await_us",
 		w.writes ? w.write_us_total / w.writes : 0);
 	json_uint(j, "store_queue_depth", w.inflight);
-	json_uint(j, "store_flushes", w.flushes);
 	json_uint(j, "store_errors", w.errors);
 	json_uint(j, "flusher_passes", w.passes);
+}
+
+/* What was asked of the store. */
+static void store_json(struct engine *e, struct json *j)
+{
+	static const char *const ops[STORE_STATUS + 1] = {"store_reads",
+		"store_writes", "store_flushes", "store_trims", "store_zeroes",
+		"store_statuses"};
+	static const char *const bytes[STORE_STATUS + 1] = {"store_read_bytes",
+		"store_write_bytes", NULL, "store_trim_bytes",
+		"store_zero_bytes", NULL};
+	const struct placement_counts *c = &e->placement->counts;
+
+	for (unsigned op = 0; op <= STORE_STATUS; op++) {
+		json_uint(j, ops[op], atomic_load(&c->ops[op]));
+		if (bytes[op])
+			json_uint(j, bytes[op], atomic_load(&c->bytes[op]));
+	}
 }
 
 char *engine_stats_json(struct engine *e, const char *name)
@@ -206,6 +220,7 @@ char *engine_stats_json(struct engine *e, const char *name)
 	cache_json(e, j);
 	throttle_json(e, j);
 	writeback_json(e, j);
+	store_json(e, j);
 	json_uint(j, "requests_inside", stats_requests_inside(e));
 	json_uint(j, "rss_bytes", rss_bytes());
 	ops_json(e, j);

@@ -231,6 +231,9 @@ void page_unstabilise(struct cache *c, struct shard *sh, struct page *p,
 /* Drop the frames of blocks that are no longer uptodate. */
 void page_drop_frames(struct cache *c, struct page *p, unsigned first,
 	unsigned count, struct delta *d);
+/* What the store has may be lost: unstable blocks become dirty (dirty.c). */
+void page_redirty(
+	struct cache *c, struct shard *sh, struct page *p, struct delta *d);
 void delta_apply(struct cache *c, const struct delta *d);
 
 #ifdef WEIR_DEBUG

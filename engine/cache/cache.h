@@ -245,6 +245,10 @@ void cache_run_done(
 uint64_t cache_flush_begin(struct cache *c);
 void cache_flush_end(struct cache *c, uint64_t number, int error);
 
+/* [offset, end) is locked and idle, and the store is about to lose it: what
+ * is unstable becomes dirty. */
+void cache_destabilise(struct cache *c, uint64_t offset, uint64_t end);
+
 /* What is in [offset, end): any block unstable? Any dirty or in writeback of
  * an epoch <= epoch? */
 #define CACHE_HAS_DIRTY 1U

@@ -319,8 +319,7 @@ static void make_clean(
 	page_unstabilise(c, sh, p, 0, c->page_blocks, d);
 }
 
-/* A flush failed: what the store has may be lost, so memory is dirty again. */
-static void make_dirty_again(
+void page_redirty(
 	struct cache *c, struct shard *sh, struct page *p, struct delta *d)
 {
 	const uint64_t *unstable = page_map(c, p, MAP_UNSTABLE);
@@ -347,7 +346,7 @@ static void flush_end_shard(
 				sh->unstable.next, struct page, unstable_link);
 
 			if (error)
-				make_dirty_again(c, sh, p, &d);
+				page_redirty(c, sh, p, &d);
 			else if (p->unstable_flush < number)
 				make_clean(c, sh, p, &d);
 			else

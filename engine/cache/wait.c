@@ -246,3 +246,21 @@ void cache_invalidate(struct cache *c, uint64_t offset, uint64_t end)
 	walk_range(c, &w, forget);
 	delta_apply(c, &w.delta);
 }
+
+static void destabilise(
+	struct cache *c, struct shard *sh, struct page *p, void *arg)
+{
+	struct range_walk *w = arg;
+	uint64_t base = page_offset(c, p);
+
+	if (base < w->end && w->offset < base + page_size(c) && p->unstable)
+		page_redirty(c, sh, p, &w->delta);
+}
+
+void cache_destabilise(struct cache *c, uint64_t offset, uint64_t end)
+{
+	struct range_walk w = {.offset = offset, .end = end};
+
+	walk_range(c, &w, destabilise);
+	delta_apply(c, &w.delta);
+}

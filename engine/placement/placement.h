@@ -8,9 +8,17 @@
 #ifndef WEIR_PLACEMENT_PLACEMENT_H
 #define WEIR_PLACEMENT_PLACEMENT_H
 
+#include <stdatomic.h>
+
 #include "../store/store.h"
 
 struct placement;
+
+/* What was asked of the store, by enum store_op. */
+struct placement_counts {
+	_Atomic(uint64_t) ops[STORE_STATUS + 1];
+	_Atomic(uint64_t) bytes[STORE_STATUS + 1];
+};
 
 struct placement_ops {
 	const char *kind;
@@ -23,6 +31,7 @@ struct placement {
 	const struct placement_ops *ops;
 	struct store *store;
 	struct store_info info; /* of the device as placed */
+	struct placement_counts counts;
 };
 
 /*
@@ -34,8 +43,13 @@ int placement_open(
 /* Nothing may be in flight; closes the store. Accepts NULL. Blocks. */
 void placement_close(struct placement *p);
 
+/* Start an io. Loop thread of io->reactor only; never blocks. */
 static inline void placement_submit(struct placement *p, struct store_io *io)
 {
+	atomic_fetch_add_explicit(
+		&p->counts.ops[io->op], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(
+		&p->counts.bytes[io->op], io->length, memory_order_relaxed);
 	p->ops->submit(p, io);
 }
 

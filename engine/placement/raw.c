@@ -28,14 +28,15 @@ static const struct placement_ops raw_ops = {
 int placement_open(
 	struct store *store, struct placement **out, struct error *error)
 {
-	struct placement *p = malloc(sizeof(*p));
+	struct placement *p = calloc(1, sizeof(*p));
 
 	if (!p) {
 		store_close(store);
 		return error_set(error, -ENOMEM, "out of memory");
 	}
-	*p = (struct placement){
-		.ops = &raw_ops, .store = store, .info = store->info};
+	p->ops = &raw_ops;
+	p->store = store;
+	p->info = store->info;
 	*out = p;
 	return 0;
 }

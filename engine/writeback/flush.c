@@ -67,20 +67,26 @@ static void answer(struct writeback *wb, int error)
 	}
 }
 
+void flush_failed(struct writeback *wb, int error)
+{
+	note_failure(wb, error);
+	answer(wb, error);
+}
+
 static void flush_done(struct store_io *io)
 {
 	struct writeback *wb = container_of(io, struct writeback, flush_io);
 
 	wb->flushing = false;
-	atomic_fetch_add(&wb->flushes, 1);
 	cache_flush_end(wb->cache, wb->flush_number, io->error);
+	redo_flush_end(wb, io->error);
 	if (io->error) {
-		note_failure(wb, io->error);
+		flush_failed(wb, io->error);
 	} else if (atomic_exchange(&wb->flush_failing_ns, 0)) {
 		wb->flush_retry_ns = 0;
 		log_info("store %s: flushes again", wb->name);
 	}
-	answer(wb, io->error);
+	answer(wb, 0);
 	wb_advance(wb);
 }
 
@@ -90,6 +96,7 @@ static void flush_begin(struct writeback *wb)
 	wb->flush_wanted = false;
 	list_splice_tail(&wb->flush_now, &wb->flush_next);
 	wb->flush_covers = atomic_exchange(&wb->unflushed, 0);
+	redo_flush_begin(wb);
 	wb->flush_number = cache_flush_begin(wb->cache);
 	wb->flush_io = (struct store_io){
 		.op = STORE_FLUSH, .reactor = wb->loop, .done = flush_done};
@@ -102,13 +109,8 @@ void flush_advance(struct writeback *wb)
 
 	if (wb->flushing)
 		return;
-	if (!list_empty(&wb->flush_next) || (wb->flush_wanted && may))
+	if (list_empty(&wb->flush_next) && !(wb->flush_wanted && may))
+		return;
+	if (!redo_advance(wb))
 		flush_begin(wb);
-}
-
-void writeback_note_unflushed(
-	struct writeback *wb, uint64_t offset, uint64_t end)
-{
-	atomic_fetch_add(&wb->unflushed, 1);
-	failing_clear(wb, offset, end);
 }

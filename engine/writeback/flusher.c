@@ -86,7 +86,11 @@ static void consider_flush(struct writeback *wb)
 {
 	uint64_t unstable = cache_unstable(wb->cache);
 
-	if (!unstable || wb->quiet)
+	if (wb->quiet)
+		return;
+	if (wb->pressing && atomic_load(&wb->nzeroes))
+		wb->flush_wanted = true;
+	if (!unstable)
 		return;
 	if (unstable >= atomic_load(&wb->limit) / 4 ||
 		(wb->pressing && !wb->ninflight))
@@ -122,7 +126,7 @@ static uint64_t tick_delay(struct writeback *wb)
 static bool anything(struct writeback *wb)
 {
 	return wb->retry_soon || cache_dirty(wb->cache) ||
-		cache_unstable(wb->cache);
+		cache_unstable(wb->cache) || atomic_load(&wb->nzeroes);
 }
 
 /*
@@ -154,7 +158,8 @@ static void tick(struct reactor_timer *timer)
 	struct writeback *wb = container_of(timer, struct writeback, tick);
 
 	expire(wb);
-	if (cache_unstable(wb->cache) && !wb->quiet)
+	if ((cache_unstable(wb->cache) || atomic_load(&wb->nzeroes)) &&
+		!wb->quiet)
 		wb->flush_wanted = true;
 	wb_advance(wb);
 }
@@ -163,9 +168,9 @@ static void tick(struct reactor_timer *timer)
 
 static bool idle(const struct writeback *wb)
 {
-	return !wb->ninflight && !wb->flushing && wb->phase == PASS_NONE &&
-		list_empty(&wb->pass_queue) && list_empty(&wb->ranges) &&
-		list_empty(&wb->flush_next);
+	return !wb->ninflight && !wb->flushing && !wb->redoing &&
+		wb->phase == PASS_NONE && list_empty(&wb->pass_queue) &&
+		list_empty(&wb->ranges) && list_empty(&wb->flush_next);
 }
 
 void wb_advance(struct writeback *wb)

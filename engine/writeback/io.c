@@ -55,7 +55,7 @@ static void count(struct writeback *wb, const struct wb_io *x)
 	uint64_t took = reactor_now(wb->loop) - x->start_ns;
 
 	atomic_fetch_add(&wb->writes, 1);
-	atomic_fetch_add(&wb->write_bytes, x->io.length);
+
 	atomic_fetch_add(&wb->write_us, took / NSEC_PER_USEC);
 	atomic_fetch_sub(&wb->inflight_now, 1);
 }
@@ -98,6 +98,8 @@ static void write_done(struct store_io *io)
 	}
 	if (!io->error && !x->stable)
 		atomic_fetch_add(&wb->unflushed, 1);
+	if (!io->error && x->stable)
+		redo_forget(wb, x->run.offset, x->run.end);
 	cache_run_done(wb->cache, &x->run, io->error, x->stable);
 	wb_io_put(wb, x);
 	wb_advance(wb);

@@ -105,6 +105,8 @@ void pass_end(struct writeback *wb, int error)
 {
 	struct list answered = LIST_INIT(answered);
 
+	if (!error && atomic_load(&wb->lost))
+		error = -EIO;
 	walk_end(&wb->pass);
 	wb->phase = PASS_NONE;
 	list_for_each (at, &wb->inflight)

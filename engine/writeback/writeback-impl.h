@@ -75,6 +75,17 @@ struct writeback {
 	_Atomic(unsigned) nfailing;
 	struct wb_failing *failing; /* room for FAILING_MAX */
 
+	/* what went past the cache; any thread (redo.c) */
+	pthread_mutex_t zero_lock;
+	struct list zeroes, zeroes_flushing, redo;
+	_Atomic(unsigned) nzeroes;
+	_Atomic(uint64_t) direct_unflushed;
+	_Atomic(bool) lost; /* direct writes; for good */
+	uint64_t direct_covers;
+	bool redoing, redo_locked;
+	struct cache_range_lock redo_lock;
+	struct store_io redo_io;
+
 	/* writes under way */
 	struct list inflight, spare;
 	unsigned ninflight;
@@ -108,8 +119,7 @@ struct writeback {
 	void *quiet_arg;
 	bool was_quiet;
 
-	_Atomic(uint64_t) writes, write_bytes, flushes, passes, errors,
-		write_us;
+	_Atomic(uint64_t) writes, passes, errors, write_us;
 	_Atomic(unsigned) inflight_now;
 };
 
@@ -151,6 +161,18 @@ void ranges_failed(struct writeback *wb, uint64_t offset, uint64_t end);
 /* Have `s` wait for a store flush that covers every write ended so far. */
 void flush_want(struct writeback *wb, struct writeback_sync *s);
 void flush_advance(struct writeback *wb);
+/* A store flush, or what had to come before it, failed. */
+void flush_failed(struct writeback *wb, int error);
+
+/* redo.c */
+/* [offset, end) is newer than any zero of it, and durable. */
+void redo_forget(struct writeback *wb, uint64_t offset, uint64_t end);
+void redo_flush_begin(struct writeback *wb);
+void redo_flush_end(struct writeback *wb, int error);
+/* Is there something to be done again before the store may be flushed? It is
+ * under way then. */
+bool redo_advance(struct writeback *wb);
+void redo_free(struct writeback *wb);
 
 /* failing.c */
 void failing_add(struct writeback *wb, uint64_t offset, uint64_t end);

@@ -16,6 +16,9 @@ static void init_lists(struct writeback *wb)
 	list_init(&wb->pass_waiters);
 	list_init(&wb->pass_queue);
 	list_init(&wb->ranges);
+	list_init(&wb->zeroes);
+	list_init(&wb->zeroes_flushing);
+	list_init(&wb->redo);
 	list_init(&wb->flush_next);
 	list_init(&wb->flush_now);
 	list_init(&wb->pass_flush.link);
@@ -43,6 +46,7 @@ int writeback_new(const struct writeback_config *config, struct cache *c,
 	wb->error_timeout_ns = config->error_timeout_ns;
 	pthread_mutex_init(&wb->incoming_lock, NULL);
 	pthread_mutex_init(&wb->failing_lock, NULL);
+	pthread_mutex_init(&wb->zero_lock, NULL);
 	init_lists(wb);
 	writeback_init_tasks(wb);
 	*out = wb;
@@ -56,9 +60,11 @@ void writeback_free(struct writeback *wb)
 	walk_end(&wb->pass);
 	walk_end(&wb->back);
 	wb_io_free_all(wb);
+	redo_free(wb);
 	free(wb->failing);
 	pthread_mutex_destroy(&wb->incoming_lock);
 	pthread_mutex_destroy(&wb->failing_lock);
+	pthread_mutex_destroy(&wb->zero_lock);
 	free(wb);
 }
 
@@ -73,8 +79,7 @@ void writeback_counts(struct writeback *wb, struct writeback_counts *out)
 {
 	*out = (struct writeback_counts){
 		.writes = atomic_load(&wb->writes),
-		.write_bytes = atomic_load(&wb->write_bytes),
-		.flushes = atomic_load(&wb->flushes),
+
 		.passes = atomic_load(&wb->passes),
 		.errors = atomic_load(&wb->errors),
 		.write_us_total = atomic_load(&wb->write_us),

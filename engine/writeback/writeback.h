@@ -69,11 +69,14 @@ void writeback_flush(struct writeback *wb, struct writeback_sync *s);
 /* Write [offset, end), and make it durable if `stable`. Any thread. */
 void writeback_range(struct writeback *wb, struct writeback_sync *s);
 
-/* [offset, end) reached the store past the cache (a trim, a direct write):
- * nothing fails there any more, and the next flush must flush the store. Any
- * thread. */
-void writeback_note_unflushed(
-	struct writeback *wb, uint64_t offset, uint64_t end);
+/*
+ * A trim, zero or direct write of [offset, end) reached the store past the
+ * cache: nothing fails there any more, and the next flush must flush the
+ * store. Before the range is unlocked. 0, or -ENOMEM: then the request must
+ * fail. Any thread.
+ */
+int writeback_note_through(struct writeback *wb, enum store_op op,
+	unsigned flags, uint64_t offset, uint64_t end);
 
 /* Has a write of part of [offset, end) been failing for longer than the
  * error timeout? Any thread; a load while nothing fails. */
@@ -91,7 +94,7 @@ void writeback_set_limits(
 	struct writeback *wb, uint64_t limit, uint64_t background);
 
 struct writeback_counts {
-	uint64_t writes, write_bytes, flushes, passes, errors;
+	uint64_t writes, passes, errors;
 	uint64_t write_us_total; /* the store's time per write, summed */
 	unsigned inflight;
 };
