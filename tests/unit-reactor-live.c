@@ -3,16 +3,11 @@
  * unit-reactor-live.c: tasks, timers and works of the live loop.
  */
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -350,60 +345,6 @@ static void auto_always_gives_a_loop(void **state)
 	reactor_free(r);
 }
 
-/* --- io_uring refused -------------------------------------------------------- */
-
-/* From now on io_uring_setup() answers EPERM, as in many containers. */
-static int refuse_uring(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {sizeof code / sizeof code[0], code};
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		return -1;
-	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-}
-
-/* In a child: 0 if all is as it should be, 77 if it cannot be tried. */
-static int child_without_uring(void)
-{
-	struct error error = {""};
-	struct reactor *r;
-
-	if (refuse_uring())
-		return 77;
-	if (reactor_live_new(0, REACTOR_URING, &r, &error) >= 0)
-		return 1;
-	if (strncmp(error.text, "io_uring is not to be had: ", 27))
-		return 2;
-	if (reactor_live_new(0, REACTOR_AUTO, &r, &error))
-		return 3;
-	if (reactor_live_backend(r) != REACTOR_THREADS)
-		return 4;
-	reactor_free(r);
-	return 0;
-}
-
-static void where_io_uring_is_refused_auto_takes_threads(void **state)
-{
-	pid_t pid = fork();
-	int status;
-
-	(void)state;
-	if (!pid)
-		_exit(child_without_uring());
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == 77)
-		skip();
-	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,7 +356,6 @@ int main(void)
 		BOTH(works_that_block_do_not_hold_up_file_io),
 		cmocka_unit_test(a_stop_before_run_is_not_lost),
 		cmocka_unit_test(auto_always_gives_a_loop),
-		cmocka_unit_test(where_io_uring_is_refused_auto_takes_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

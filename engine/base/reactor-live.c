@@ -377,13 +377,17 @@ int reactor_live_new(unsigned id, enum reactor_backend backend,
 void reactor_live_after_fork(struct reactor *r)
 {
 	struct live *l = to_live(r);
+	struct list queued = LIST_INIT(queued), *node;
 
 	if (l->uring) {
+		uring_take(l->uring, &queued);
 		uring_free(l->uring);
 		l->uring = NULL;
 		if (uring_new(l, &l->uring))
 			l->backend = REACTOR_THREADS;
 	}
+	while ((node = list_pop_head(&queued)))
+		live_io(r, list_entry(node, struct reactor_io, link));
 	ev_loop_fork(l->loop);
 }
 

@@ -64,6 +64,9 @@ void uring_free(struct uring *u);
 /* Queue an I/O, to go with the next uring_submit(). */
 void uring_io(struct uring *u, struct reactor_io *io);
 
+/* Move what is queued, and was never submitted, to the end of a list. */
+void uring_take(struct uring *u, struct list *to);
+
 /* Give the kernel what is queued; false: try again soon. */
 bool uring_submit(struct uring *u);
 

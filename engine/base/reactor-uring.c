@@ -81,6 +81,11 @@ void uring_io(struct uring *u, struct reactor_io *io)
 	list_push_tail(&u->waiting, &io->link);
 }
 
+void uring_take(struct uring *u, struct list *to)
+{
+	list_splice_tail(to, &u->waiting);
+}
+
 bool uring_submit(struct uring *u)
 {
 	for (;;) {
@@ -183,6 +188,12 @@ void uring_io(struct uring *u, struct reactor_io *io)
 {
 	(void)u;
 	(void)io;
+}
+
+void uring_take(struct uring *u, struct list *to)
+{
+	(void)u;
+	(void)to;
 }
 
 bool uring_submit(struct uring *u)

@@ -188,7 +188,8 @@ int reactor_live_new(unsigned id, enum reactor_backend backend,
 /*
  * In the child of a fork(), for a loop that has not run yet: a ring and an
  * epoll set of its own, where the old ones are the parent's too. Without
- * io_uring left, AUTO comes to threads. What was posted is kept.
+ * io_uring left, AUTO comes to threads. Tasks, timers and I/O asked for before
+ * are kept; a work must not have been.
  */
 void reactor_live_after_fork(struct reactor *r);
 
