@@ -224,6 +224,7 @@ struct cache_run {
 	uint64_t offset, end; /* bytes; end is at most the device's size */
 	struct iovec *iov;
 	int niov, max_iov;
+	bool skipped; /* others before it could not be taken yet */
 };
 
 /*
@@ -231,7 +232,8 @@ struct cache_run {
  * <= `epoch` that is not under writeback, and take it and what follows it
  * contiguously, up to `stop` and `max` bytes or run->max_iov entries: dirty
  * becomes writeback. 0: run is filled; -ENOENT: there is none;
- * -EBUSY: there are, but under writeback or locked. `from` and `stop` are
+ * -EBUSY: there are, but under writeback or locked; run->skipped says so too
+ * of those passed over. `from` and `stop` are
  * multiples of the block size.
  */
 int cache_take_dirty(struct cache *c, uint64_t from, uint64_t region_end,

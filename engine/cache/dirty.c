@@ -157,13 +157,12 @@ static bool take_in_page(struct cache *c, struct shard *sh, struct page *p,
 	return first + n == end && run->end == stop;
 }
 
-/* Find where a run may start in [from, region_end), one node's part. Lock
- * held. 0, -ENOENT or -EBUSY. */
+/* Find where a run may start in [from, region_end), one node's part: sets
+ * run->offset. Lock held. 0, -ENOENT or -EBUSY. */
 static int find_start(struct cache *c, struct shard *sh, uint64_t from,
-	uint64_t region_end, uint64_t epoch, uint64_t *start)
+	uint64_t region_end, uint64_t epoch, struct cache_run *run)
 {
-	int answer = -ENOENT;
-
+	run->skipped = false;
 	while (from < region_end) {
 		uint64_t stop = min_u64(page_end(c, from), region_end);
 		struct page *p = index_find(c, sh, from);
@@ -173,18 +172,19 @@ static int find_start(struct cache *c, struct shard *sh, uint64_t from,
 			end = first + blocks_touched(c, from, stop);
 			at = find_takable(c, p, first, end);
 			if (at < end && !range_locked(c, from, stop, NULL)) {
-				*start = page_offset(c, p) +
+				run->offset = page_offset(c, p) +
 					((uint64_t)at << c->block_shift);
+				run->skipped |= bitmap_any(
+					page_map(c, p, MAP_DIRTY), first,
+					at - first);
 				return 0;
 			}
-			if (at < end ||
-				bitmap_any(page_map(c, p, MAP_DIRTY), first,
-					end - first))
-				answer = -EBUSY;
+			run->skipped |= bitmap_any(page_map(c, p, MAP_DIRTY),
+				first, end - first);
 		}
 		from = stop;
 	}
-	return answer;
+	return run->skipped ? -EBUSY : -ENOENT;
 }
 
 /* Take more of the run, in one shard, up to `stop`. False: it ends here. */
@@ -216,7 +216,7 @@ int cache_take_dirty(struct cache *c, uint64_t from, uint64_t region_end,
 		struct shard *sh = shard_of(c, from);
 		SCOPED_LOCK(&sh->lock);
 
-		err = find_start(c, sh, from, region_end, epoch, &run->offset);
+		err = find_start(c, sh, from, region_end, epoch, run);
 		if (err)
 			return err;
 		run->end = run->offset;

@@ -58,6 +58,7 @@ static int take(struct writeback *wb, struct wb_walk *w, uint64_t region)
 	}
 	w->pos = x->run.end;
 	w->took = true;
+	w->busy |= x->run.skipped;
 	wb_io_submit(wb, x);
 	return 0;
 }
