@@ -204,6 +204,19 @@ static uint64_t range_write_region(
 	return from;
 }
 
+/*
+ * May the range hold what the store was given and not flushed? A block that
+ * became dirty again while it was written is not unstable, but what was
+ * written of it still counts.
+ */
+static bool range_unflushed(struct writeback *wb, unsigned state)
+{
+	if (state & CACHE_HAS_UNSTABLE)
+		return true;
+	return (state & CACHE_HAS_DIRTY_LATER) &&
+		(wb->flushing || atomic_load(&wb->unflushed));
+}
+
 static void range_settle(struct writeback *wb, struct writeback_sync *s)
 {
 	unsigned state =
@@ -215,7 +228,7 @@ static void range_settle(struct writeback *wb, struct writeback_sync *s)
 		return; /* its end comes back here */
 	} else if (state & CACHE_HAS_DIRTY) {
 		wb->retry_soon = true; /* locked */
-	} else if (s->stable && (state & CACHE_HAS_UNSTABLE)) {
+	} else if (s->stable && range_unflushed(wb, state)) {
 		s->flushing = true;
 		flush_want(wb, s);
 	} else {
