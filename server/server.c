@@ -198,6 +198,15 @@ static void on_grace(struct reactor_timer *timer)
 		worker_kill(&s->workers[i]);
 }
 
+/* End where we stand: the store has not answered, and may never. */
+static void leave(struct server *s)
+{
+	control_close(s->control);
+	if (s->pidfile)
+		unlink(s->pidfile);
+	_exit(EXIT_IO);
+}
+
 static void on_engine_done(struct engine *e, int error, void *arg)
 {
 	struct server *s = arg;
@@ -208,6 +217,8 @@ static void on_engine_done(struct engine *e, int error, void *arg)
 			strerror(-error));
 		s->result = EXIT_IO;
 	}
+	if (error == -ETIMEDOUT)
+		leave(s);
 	s->engine_done = true;
 	reactor_timer_arm(s->workers[0].reactor, &s->grace, GRACE_NS);
 	stop_loops(s);
@@ -226,25 +237,17 @@ void server_worker_idle(struct server *s)
 	stop_loops(s);
 }
 
-static void end_now(struct server *s)
-{
-	log_error("second signal: ending without a flush");
-	engine_log_dirty(s->engine);
-	if (s->control)
-		control_close(s->control);
-	if (s->pidfile)
-		unlink(s->pidfile);
-	_exit(EXIT_IO);
-}
-
 static void on_signal(struct ev_loop *loop, ev_signal *sig, int events)
 {
 	struct server *s = sig->data;
 
 	(void)loop;
 	(void)events;
-	if (s->stopping)
-		end_now(s);
+	if (s->stopping) {
+		log_error("second signal: ending without a flush");
+		engine_log_dirty(s->engine);
+		leave(s);
+	}
 	log_debug("%s: stopping", strsignal(sig->signum));
 	s->stopping = true;
 	s->draining = s->nworkers;
