@@ -12,7 +12,6 @@
  *
  * Called from nbdkit's main thread only.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 

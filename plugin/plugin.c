@@ -172,10 +172,21 @@ static int plugin_get_ready(void)
 	return -1;
 }
 
+static void plugin_signal(int sig)
+{
+	int saved = errno;
+
+	signals_caught(&weir.signals, sig);
+	errno = saved;
+}
+
 static int plugin_after_fork(void)
 {
-	int err = loops_start(&weir.loops);
+	int err;
 
+	signals_open(&weir.signals, weir.loops.reactor[0], weir.export_ro,
+		plugin_signal);
+	err = loops_start(&weir.loops);
 	if (!err)
 		return 0;
 	nbdkit_error("cannot start a thread: %s", strerror(-err));
@@ -201,6 +212,7 @@ static void plugin_cleanup(void)
 {
 	struct shutdown_wait w = {.error = 0};
 
+	signals_restore(&weir.signals);
 	sem_init(&w.done, 0, 0);
 	engine_shutdown(weir.engine, weir.shutdown_ns, shutdown_done, &w);
 	while (sem_wait(&w.done) == -1 && errno == EINTR)
@@ -209,6 +221,7 @@ static void plugin_cleanup(void)
 		nbdkit_error("%s: data was lost: %s", weir.config.store,
 			strerror(-w.error));
 	loops_stop(&weir.loops);
+	signals_close(&weir.signals);
 	status_close(&weir);
 	engine_close(weir.engine);
 	sem_destroy(&w.done);

@@ -6,12 +6,15 @@
  *   loops.c       the engine's loops, one thread each
  *   connection.c  one client: who it is, what it may do, its goodbye
  *   data.c        the requests; the calling thread waits for a miss
+ *   signals.c     writing back as soon as nbdkit is told to end
  *   status.c      the control socket
  */
 #ifndef WEIR_PLUGIN_H
 #define WEIR_PLUGIN_H
 
+#include <ev.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,6 +52,33 @@ void loops_stop(struct loops *l);
 /* Free the loops; they are stopped. */
 void loops_close(struct loops *l);
 
+/* --- signals.c ----------------------------------------------------------- */
+
+#define SIGNALS_MAX 4
+
+struct signals {
+	struct reactor *reactor; /* loop 0 */
+	struct ev_loop *loop;
+	ev_async wake;
+	struct engine_export *export;
+	struct engine_request flush; /* loop 0's */
+	bool flushing;               /* loop 0's */
+	struct sigaction old[SIGNALS_MAX];
+};
+
+/* Put `handler` before nbdkit's; the loop does not run yet. */
+void signals_open(struct signals *s, struct reactor *reactor,
+	struct engine_export *export, void (*handler)(int sig));
+
+/* What `handler` calls: nbdkit's handler, and a flush on the loop. */
+void signals_caught(struct signals *s, int sig);
+
+/* Leave the signals to nbdkit alone. */
+void signals_restore(struct signals *s);
+
+/* The loops are stopped. */
+void signals_close(struct signals *s);
+
 /* --- plugin.c ------------------------------------------------------------ */
 
 /* nbdkit passes no context to its callbacks, so there is one of these in a
@@ -64,6 +94,7 @@ struct plugin {
 	struct engine *engine;
 	struct engine_export *export_rw, *export_ro;
 	struct control *control; /* may be NULL */
+	struct signals signals;
 
 	pthread_mutex_t lock;
 	struct list connections; /* under the lock */
