@@ -74,8 +74,12 @@ static int claim(struct cache *c, uint64_t at, uint64_t stop, uint64_t *from,
 		uint64_t here = min_u64(page_end(c, at), stop);
 		struct shard *sh = shard_of(c, at);
 		SCOPED_LOCK(&sh->lock);
-		struct page *p = index_get(c, sh, at);
+		struct page *p;
 
+		/* Who sent us looked before it let the lock go. */
+		if (range_locked(c, at, here, NULL))
+			return any ? 0 : -ENOENT;
+		p = index_get(c, sh, at);
 		if (!p)
 			return any ? 0 : -ENOMEM;
 		if (any && here - *from > FILL_MAX)
