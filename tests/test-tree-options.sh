@@ -26,11 +26,13 @@ keys() {
 
 # documented PAGE WHAT: all the words of stdin are in the page.
 documented() {
-	local text word missing=() n=0
+	local text word end missing=() n=0
 	text=$(page "$1")
 	while read -r word; do
 		n=$((n + 1))
-		grep -qE -- "(^|[^a-zA-Z-])$word([^a-zA-Z-]|$)" <<<"$text" ||
+		end='([^a-zA-Z-]|$)'
+		[ "$word" = "${word%=}" ] || end= # KEY=VALUE
+		grep -qE -- "(^|[^a-zA-Z-])$word$end" <<<"$text" ||
 			missing+=("$word")
 	done
 	is "${missing[*]-}" "" "$1 has all $2"
