@@ -98,6 +98,27 @@ int attach_state_save(const char *command, const struct attachment *a)
 	return EXIT_OK;
 }
 
+/* nbdfuse's pid from the file it wrote itself; 0: none, or of another. */
+static pid_t pid_of_file(const struct attachment *a)
+{
+	CLEANUP_FREE char *path = attach_path(a, "nbdfuse.pid");
+	FILE *f = fopen(path, "re");
+	char comm[64], name[16] = "";
+	int pid = 0;
+
+	if (!f || fscanf(f, "%d", &pid) != 1)
+		pid = 0;
+	if (f)
+		fclose(f);
+	snprintf(comm, sizeof(comm), "/proc/%d/comm", pid);
+	f = fopen(comm, "re");
+	if (!f || !fgets(name, sizeof(name), f) || strcmp(name, "nbdfuse\n"))
+		pid = 0;
+	if (f)
+		fclose(f);
+	return pid;
+}
+
 /* A state file cut short still names its directory: enough to clean up. */
 static void parse_state(json_t *state, struct attachment *a)
 {
@@ -113,6 +134,10 @@ static void parse_state(json_t *state, struct attachment *a)
 	a->pid = (pid_t)json_integer_value(json_object_get(state, "pid"));
 	a->pid_start = (uint64_t)json_integer_value(
 		json_object_get(state, "pid_start"));
+	if (a->pid > 0 || a->via == ATTACH_NBD)
+		return;
+	a->pid = pid_of_file(a);
+	a->pid_start = attach_pid_start(a->pid);
 }
 
 static int load(const char *dir, struct attachment *a)

@@ -185,5 +185,7 @@ int cmd_attach(int argc, char **argv)
 	if (r || done)
 		return r;
 	o.plan.uri = client_one_argument(argc, argv, "URI");
-	return o.plan.uri ? attach(argv[0], &o) : EXIT_USAGE;
+	if (!o.plan.uri || !connect_check_uri(argv[0], o.plan.uri))
+		return EXIT_USAGE;
+	return attach(argv[0], &o);
 }

@@ -223,6 +223,9 @@ static int check(struct bench_options *o)
 				"--%s needs --rw", descs[i].name);
 	if (!o->nuris)
 		return client_error(EXIT_USAGE, o->command, "URI is missing");
+	for (unsigned i = 0; i < o->nuris; i++)
+		if (!connect_check_uri(o->command, o->uris[i]))
+			return EXIT_USAGE;
 	if (o->mixed)
 		s->read_percent = o->rwmixread;
 	if (!s->numjobs)

@@ -49,6 +49,9 @@ __attribute__((format(printf, 1, 2))) char *client_format(const char *fmt, ...);
 
 /* --- connect.c ----------------------------------------------------------- */
 
+/* Does it look like a URI? False with the error said: EXIT_USAGE. */
+bool connect_check_uri(const char *command, const char *uri);
+
 /*
  * Connect to an NBD URI: a fresh handle, ready for requests, or one that is
  * negotiating if `negotiate` and the server can (see nbd_set_opt_mode(3)).

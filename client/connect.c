@@ -15,24 +15,22 @@ int connect_error(const char *command, const char *what)
 		EXIT_IO, command, "%s: %s", what, why ? why : "unknown error");
 }
 
-static bool is_uri(const char *text)
+bool connect_check_uri(const char *command, const char *uri)
 {
-	return strstr(text, "://") != NULL;
+	if (strstr(uri, "://"))
+		return true;
+	client_error(EXIT_USAGE, command,
+		"%s: not an NBD URI; try nbd://HOST/ or "
+		"nbd+unix:///?socket=PATH",
+		uri);
+	return false;
 }
 
 struct nbd_handle *connect_open(
 	const char *command, const char *uri, bool negotiate)
 {
-	struct nbd_handle *nbd;
+	struct nbd_handle *nbd = nbd_create();
 
-	if (!is_uri(uri)) {
-		client_error(EXIT_USAGE, command,
-			"%s: not an NBD URI; try nbd://HOST/ or "
-			"nbd+unix:///?socket=PATH",
-			uri);
-		return NULL;
-	}
-	nbd = nbd_create();
 	if (!nbd) {
 		connect_error(command, uri);
 		return NULL;

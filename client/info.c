@@ -274,5 +274,7 @@ int cmd_info(int argc, char **argv)
 		}
 	}
 	uri = client_one_argument(argc, argv, "URI");
-	return uri ? info(argv[0], uri, json) : EXIT_USAGE;
+	if (!uri || !connect_check_uri(argv[0], uri))
+		return EXIT_USAGE;
+	return info(argv[0], uri, json);
 }
