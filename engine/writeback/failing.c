@@ -74,13 +74,16 @@ static bool cut(struct wb_failing *f, uint64_t offset, uint64_t end)
 
 void failing_clear(struct writeback *wb, uint64_t offset, uint64_t end)
 {
-	unsigned n = atomic_load(&wb->nfailing);
+	unsigned n;
 
-	if (!n)
+	if (!atomic_load(&wb->nfailing))
 		return;
 
 	SCOPED_LOCK(&wb->failing_lock);
 
+	n = atomic_load(&wb->nfailing);
+	if (!n)
+		return; /* another loop cleared the last one */
 	for (unsigned i = 0; i < n;) {
 		struct wb_failing *f = &wb->failing[i];
 
@@ -97,16 +100,15 @@ void failing_clear(struct writeback *wb, uint64_t offset, uint64_t end)
 
 bool failing_waits(struct writeback *wb, uint64_t offset, uint64_t end)
 {
-	unsigned n = atomic_load(&wb->nfailing);
 	uint64_t now;
 
-	if (!n)
+	if (!atomic_load(&wb->nfailing))
 		return false;
 	now = reactor_now(wb->loop);
 
 	SCOPED_LOCK(&wb->failing_lock);
 
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < atomic_load(&wb->nfailing); i++) {
 		if (overlap(&wb->failing[i], offset, end) &&
 			now < wb->failing[i].retry_ns)
 			return true;
@@ -133,12 +135,12 @@ bool writeback_failing(struct writeback *wb, uint64_t offset, uint64_t end)
 
 	if (!flush && !atomic_load(&wb->nfailing))
 		return false;
-	now = reactor_now(wb->loop);
-	if (flush && now - flush >= wb->error_timeout_ns)
-		return true;
 
 	SCOPED_LOCK(&wb->failing_lock);
 
+	now = reactor_now(wb->loop); /* no entry is younger than that */
+	if (flush && now - flush >= wb->error_timeout_ns)
+		return true;
 	for (unsigned i = 0; i < atomic_load(&wb->nfailing); i++) {
 		const struct wb_failing *f = &wb->failing[i];
 
