@@ -158,7 +158,9 @@ step "Write, read, fsync (about $((seconds * 6)) seconds)"
 measure
 
 step "What the server did"
-run weir stats "$tmp/control"
+printf '  $ weir stats %s/control    (some of it)\n' "$tmp"
+weir stats "$tmp/control" | grep -E '^ +(dirty_peak|cached|store_write)_bytes |^ +(hits|misses|store_(writes|flushes)) |latency.*(p50|p99)_us ' |
+	sed 's/^/  /'
 
 step "Unmount, check, detach"
 run umount "$tmp/mnt" || die "cannot unmount"

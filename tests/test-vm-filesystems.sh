@@ -23,13 +23,15 @@ cp /etc/mke2fs.conf "$root/etc/"
 
 case $WEIR_FRONTEND in
 server)
-	vm_file "$root" "$(command -v weir-server)"
-	serve="$(command -v weir-server) -f"
+	vm_programs "$root" weir-server
+	serve="weir-server -f"
 	;;
 plugin)
-	plugin=$WEIR_BUILDDIR/plugin/.libs/nbdkit-weir-plugin.so
-	vm_file "$root" /usr/bin/nbdkit
-	vm_file "$root" "$plugin"
+	# On PATH is the wrapper that finds the plugin.
+	plugin=/lib/nbdkit-weir-plugin.so
+	vm_file "$root" "$(PATH=/usr/sbin:/usr/bin command -v nbdkit)" /bin/nbdkit
+	vm_file "$root" \
+		"$WEIR_BUILDDIR/plugin/.libs/nbdkit-weir-plugin.so" "$plugin"
 	serve="nbdkit -f"
 	;;
 esac

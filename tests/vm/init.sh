@@ -14,8 +14,6 @@ export PATH
 mount -t devtmpfs dev /dev
 mount -t proc proc /proc
 mount -t sysfs sys /sys
-mount -t tmpfs tmp /run
-mount -t tmpfs tmp /tmp
 exec 3>/dev/ttyS1
 while read -r module; do
 	insmod "/modules/$module" 2>/dev/null
@@ -26,7 +24,7 @@ say() {
 	echo "$*" >&3
 }
 
-# check WHAT COMMAND...: a test; its output only when it fails.
+# check WHAT COMMAND...: a test, and its result; its output only if it fails.
 check() {
 	what=$1
 	shift
@@ -39,6 +37,7 @@ check() {
 		say "# exit $rc: $*"
 		tail -n 15 /tmp/out | sed 's/^/# /' >&3
 	fi
+	return $rc
 }
 
 serve() { # serve DISK: listen as $transport says
@@ -136,40 +135,43 @@ verify_tree() {
 		[ "$(find /mnt -type f | wc -l)" = "$(wc -l </tmp/sums)" ]
 }
 
-# life DISK FILESYSTEM TRANSPORT TRANSPORT: written and verified over the
-# first, verified again over the second by a server that was started anew.
+# fill: over $transport, on what is served already.
+fill() {
+	check "attach over $transport" attach &&
+		check "mkfs" make_fs &&
+		check "mount" mount_fs &&
+		check "write a tree" write_tree &&
+		check "sync" sync &&
+		check "unmount" umount /mnt &&
+		check "fsck" check_fs &&
+		check "detach" detach
+}
+
+# look: what fill wrote is there; also after a trim of the rest.
+look() {
+	check "attach again over $transport" attach &&
+		check "mount again" mount_fs &&
+		check "checksums" verify_tree &&
+		check "fstrim" fstrim /mnt &&
+		check "checksums after fstrim" verify_tree &&
+		check "unmount again" umount /mnt &&
+		check "fsck again" check_fs &&
+		check "detach again" detach
+}
+
+# life DISK FILESYSTEM TRANSPORT TRANSPORT: written and looked at over the
+# first, looked at over the second from a server that was started anew. What
+# follows a failed step is not tried.
 life() {
 	disk=$1
 	fs=$2
 	transport=$3
 	serve "$disk"
-	check "attach over $transport" attach
-	check "mkfs" make_fs
-	check "mount" mount_fs
-	check "write a tree" write_tree
-	check "sync" sync
-	check "unmount" umount /mnt
-	check "fsck" check_fs
-	check "detach" detach
-	check "attach again" attach
-	check "mount again" mount_fs
-	check "checksums" verify_tree
-	check "fstrim" fstrim /mnt
-	check "checksums after fstrim" verify_tree
-	check "unmount again" umount /mnt
-	check "detach again" detach
-	check "the server ends well" end_server
-	transport=$4
-	serve "$disk"
-	check "a new server, attach over $transport" attach
-	check "mount from it" mount_fs
-	check "checksums from it" verify_tree
-	check "unmount from it" umount /mnt
-	check "fsck from it" check_fs
-	check "detach from it" detach
-	check "the new server ends well" end_server
+	fill && look && check "the server ends well" end_server &&
+		transport=$4 && serve "$disk" &&
+		look && check "the new server ends well" end_server
 	if [ -s /tmp/server.log ]; then
-		sed 's/^/# server: /' /tmp/server.log | tail -n 20 >&3
+		tail -n 20 /tmp/server.log | sed 's/^/# server: /' >&3
 		: >/tmp/server.log
 	fi
 }

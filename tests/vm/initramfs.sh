@@ -18,11 +18,12 @@ vm_kernel() {
 	[ -n "$vm_kernel" ]
 }
 
-# vm_file ROOT FILE: FILE and the shared libraries it needs, at their paths.
+# vm_file ROOT FILE [PATH]: FILE, at PATH or where it was, and the shared
+# libraries it needs.
 vm_file() {
-	local root=$1 file=$2 lib
-	mkdir -p "$root${file%/*}"
-	cp -L "$file" "$root$file" || return
+	local root=$1 file=$2 path=${3:-$2} lib
+	mkdir -p "$root${path%/*}"
+	cp -L "$file" "$root$path" || return
 	while read -r lib; do
 		[ -e "$root$lib" ] && continue
 		mkdir -p "$root${lib%/*}"
@@ -36,8 +37,8 @@ vm_programs() {
 	shift
 	for name; do
 		path=$(command -v "$name") || bail "$name is missing: ./setup deps"
-		vm_file "$root" "$path" || return
-		[ -e "$root/bin/$name" ] || ln -s "$path" "$root/bin/$name"
+		rm -f "$root/bin/$name" # an applet of that name
+		vm_file "$root" "$path" "/bin/$name" || return
 	done
 }
 
