@@ -130,6 +130,8 @@ static inline struct request *request_of(struct engine_request *req)
 void request_run(struct request *r);
 /* Have r->u.sync call request_run() and keep its error in r->error. */
 int request_sync(struct request *r, uint64_t offset, uint64_t end, bool stable);
+/* The same for what the request sent to the store past the cache. */
+int request_sync_through(struct request *r);
 int request_sync_all(struct request *r);
 /* The placement's answer runs the request; its error is r->error. */
 int request_store(struct request *r, enum store_op op, unsigned flags,

@@ -7,7 +7,8 @@
  * forgets it: nothing becomes dirty, and the next flush covers it. What is
  * left at the edges goes through the cache.
  *
- *   BEGIN -> LOCK -> IDLE -> STORE (in pieces) -> HEAD -> TAIL -> SYNC
+ *   BEGIN -> LOCK -> IDLE -> STORE (in pieces) -> HEAD -> TAIL
+ *     -> SYNC_HEAD -> SYNC_TAIL -> SYNC_STORE
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +24,9 @@ enum through_phase {
 	THROUGH_STORE,
 	THROUGH_HEAD,
 	THROUGH_TAIL,
-	THROUGH_SYNC,
+	THROUGH_SYNC_HEAD,
+	THROUGH_SYNC_TAIL,
+	THROUGH_SYNC_STORE,
 };
 
 static uint64_t end_of(const struct engine_request *req)
@@ -199,20 +202,33 @@ static int begin(struct request *r, const struct engine_request *req)
 	return 0;
 }
 
+/*
+ * Both edges are written, or made durable for FUA; then, for FUA, what went
+ * past the cache. The middle may be the whole device: it is not looked
+ * through.
+ */
 static int finish(struct request *r, const struct engine_request *req)
 {
-	bool edges = r->a > req->offset || r->b < end_of(req);
 	bool fua = req->flags & ENGINE_FUA;
-	bool direct = req->op == ENGINE_WRITE;
+	bool told = req->op == ENGINE_WRITE && r->e->placement->info.can_fua;
+	bool edges = fua || req->export->cache != ENGINE_WRITEBACK;
 
-	if (fua && direct && !edges && r->e->placement->info.can_fua)
-		return 0; /* the store was told */
-	if (!fua && (!edges || req->export->cache == ENGINE_WRITEBACK))
-		return 0;
-	r->phase = THROUGH_SYNC;
-	if (fua)
-		return request_sync_all(r);
-	return request_sync(r, req->offset, end_of(req), false);
+	while (!r->error && r->phase < THROUGH_SYNC_STORE) {
+		switch (++r->phase) {
+		case THROUGH_SYNC_HEAD:
+			if (edges && r->a > req->offset)
+				return request_sync(r, req->offset, r->a, fua);
+			break;
+		case THROUGH_SYNC_TAIL:
+			if (edges && r->b < end_of(req))
+				return request_sync(r, r->b, end_of(req), fua);
+			break;
+		default:
+			if (fua && r->a < r->b && !told)
+				return request_sync_through(r);
+		}
+	}
+	return r->error;
 }
 
 int step_through(struct request *r)
@@ -222,8 +238,8 @@ int step_through(struct request *r)
 
 	if (!r->loop)
 		return -EAGAIN;
-	if (r->phase == THROUGH_SYNC)
-		return r->error;
+	if (r->phase > THROUGH_TAIL)
+		return finish(r, req);
 	if (r->phase == THROUGH_BEGIN)
 		err = begin(r, req);
 	if (!err && r->phase < THROUGH_HEAD) {

@@ -55,8 +55,10 @@ int engine_payload(struct engine_request *req)
 			n = cache_payload(c, req->offset, req->length, req->iov,
 				cache_max_iov(req->length));
 	}
-	if (n < 0)
+	if (n < 0) {
+		engine_release(req); /* the room for it */
 		return n;
+	}
 	req->niov = (unsigned)n;
 	return 0;
 }
@@ -79,7 +81,7 @@ static void settle(struct request *r, int error)
 	struct stripe *s = r->stripe;
 
 	req->error = error;
-	if ((error || req->op != ENGINE_READ || req->buf) && req->niov)
+	if (error || req->op != ENGINE_READ || req->buf)
 		engine_release(req);
 	if (!error) {
 		atomic_fetch_add_explicit(
@@ -134,6 +136,18 @@ int request_sync(struct request *r, uint64_t offset, uint64_t end, bool stable)
 		.offset = offset / block * block,
 		.end = (end + block - 1) / block * block,
 		.stable = stable,
+	};
+	writeback_range(r->e->writeback, &r->u.sync);
+	return -EINPROGRESS;
+}
+
+int request_sync_through(struct request *r)
+{
+	r->u.sync = (struct writeback_sync){
+		.reactor = r->loop,
+		.done = synced,
+		.stable = true,
+		.through = true,
 	};
 	writeback_range(r->e->writeback, &r->u.sync);
 	return -EINPROGRESS;

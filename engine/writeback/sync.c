@@ -209,11 +209,12 @@ static uint64_t range_write_region(
  * became dirty again while it was written is not unstable, but what was
  * written of it still counts.
  */
-static bool range_unflushed(struct writeback *wb, unsigned state)
+static bool range_unflushed(
+	struct writeback *wb, const struct writeback_sync *s, unsigned state)
 {
 	if (state & CACHE_HAS_UNSTABLE)
 		return true;
-	return (state & CACHE_HAS_DIRTY_LATER) &&
+	return (s->through || (state & CACHE_HAS_DIRTY_LATER)) &&
 		(wb->flushing || atomic_load(&wb->unflushed));
 }
 
@@ -228,7 +229,7 @@ static void range_settle(struct writeback *wb, struct writeback_sync *s)
 		return; /* its end comes back here */
 	} else if (state & CACHE_HAS_DIRTY) {
 		wb->retry_soon = true; /* locked */
-	} else if (s->stable && range_unflushed(wb, state)) {
+	} else if (s->stable && range_unflushed(wb, s, state)) {
 		s->flushing = true;
 		flush_want(wb, s);
 	} else {

@@ -56,6 +56,7 @@ struct writeback_sync {
 	/* range only */
 	uint64_t offset, end; /* bytes */
 	bool stable;          /* also make it durable, not only written */
+	bool through;         /* and what went to the store past the cache */
 	/* the flusher's */
 	struct reactor_task task;
 	struct writeback *wb;
