@@ -157,7 +157,7 @@ struct engine_extent {
 	uint32_t flags;  /* ENGINE_HOLE | ENGINE_ZEROES */
 };
 
-#define ENGINE_MAX_REQUEST (32U << 20) /* bytes: READ, WRITE, CACHE */
+#define ENGINE_MAX_REQUEST (32U << 20) /* bytes: READ, WRITE */
 #define ENGINE_INLINE_IOV 18
 #define ENGINE_PRIVATE_SIZE 640
 

@@ -11,6 +11,7 @@
 /* A flat buffer longer than this is copied before any lock is taken, to
  * memory that then becomes the pages'. */
 #define FLAT_IN_PLACE (32U << 10)
+#define CACHE_PIECE (4U << 20) /* bytes of a prefetch at once */
 
 int step_read(struct request *r)
 {
@@ -33,12 +34,28 @@ int step_read(struct request *r)
 	return err;
 }
 
+/*
+ * A prefetch may be for the whole device: a piece of it is on its way at a
+ * time, and no more of it is brought in than half of the cache.
+ */
 int step_cache(struct request *r)
 {
-	if (request_front(r)->export->cache == ENGINE_NONE)
+	const struct engine_request *req = request_front(r);
+	uint64_t most = r->e->config.cache_size / 2;
+	uint64_t end = req->offset + (req->length < most ? req->length : most);
+	int err = 0;
+
+	if (req->export->cache == ENGINE_NONE)
 		return 0;
 	r->io.buf = NULL;
-	return cache_read(r->e->cache, &r->io);
+	while (!err && r->io.pos < end) {
+		uint64_t stop =
+			r->io.pos / CACHE_PIECE * CACHE_PIECE + CACHE_PIECE;
+
+		r->io.end = stop < end ? stop : end;
+		err = cache_read(r->e->cache, &r->io);
+	}
+	return err;
 }
 
 /* --- writes -------------------------------------------------------------- */
@@ -115,7 +132,8 @@ int write_admitted(struct request *r, uint64_t end)
 		if (err != -EINPROGRESS && err != -EAGAIN)
 			refund(r);
 	}
-	if (!err)
+	/* Also after an error: what was written before it is dirty. */
+	if (err != -EINPROGRESS && err != -EAGAIN)
 		writeback_kick(r->e->writeback);
 	return err;
 }
