@@ -98,7 +98,7 @@ static void write_done(struct store_io *io)
 	}
 	if (!io->error && !x->stable)
 		atomic_fetch_add(&wb->unflushed, 1);
-	if (!io->error && x->stable)
+	if (!io->error) /* memory has it until a flush covers it */
 		redo_forget(wb, x->run.offset, x->run.end);
 	cache_run_done(wb->cache, &x->run, io->error, x->stable);
 	wb_io_put(wb, x);
