@@ -116,15 +116,19 @@ bool failing_waits(struct writeback *wb, uint64_t offset, uint64_t end)
 	return false;
 }
 
-uint64_t failing_due(struct writeback *wb)
+uint64_t failing_due(struct writeback *wb, bool *ready)
 {
 	SCOPED_LOCK(&wb->failing_lock);
-	unsigned n = atomic_load(&wb->nfailing);
-	uint64_t due = UINT64_MAX;
+	uint64_t now = reactor_now(wb->loop), due = UINT64_MAX;
 
-	for (unsigned i = 0; i < n; i++) {
-		if (wb->failing[i].retry_ns < due)
-			due = wb->failing[i].retry_ns;
+	*ready = false;
+	for (unsigned i = 0; i < atomic_load(&wb->nfailing); i++) {
+		uint64_t retry = wb->failing[i].retry_ns;
+
+		if (retry <= now)
+			*ready = true;
+		else if (retry < due)
+			due = retry;
 	}
 	return due;
 }

@@ -41,8 +41,8 @@ static bool wanted(struct writeback *wb)
 
 /*
  * A walk that took nothing met only blocks under writeback, locked or
- * failing: an end of one of those comes back here, so there is no use in
- * walking again now.
+ * failing. The end of a write comes back here and the tick knows when a
+ * failing one is due; nobody tells when a range is unlocked.
  */
 static void background(struct writeback *wb)
 {
@@ -50,7 +50,7 @@ static void background(struct writeback *wb)
 		reactor_now(wb->loop) < wb->flush_retry_ns)
 		return;
 	while (wb_room(wb) && wanted(wb)) {
-		bool took;
+		bool took, busy;
 
 		if (!wb->back.region &&
 			(walk_begin(wb, &wb->back, UINT64_MAX, UINT64_MAX) ||
@@ -59,25 +59,42 @@ static void background(struct writeback *wb)
 		if (walk_step(wb, &wb->back, true) == 0)
 			continue;
 		took = wb->back.took;
+		busy = wb->back.busy;
 		walk_end(&wb->back);
 		wb->back_expired = false;
-		if (!took)
-			return;
+		if (took)
+			continue;
+		if (busy && !wb->ninflight)
+			wb->retry_soon = true;
+		return;
 	}
+}
+
+/* Write all that was dirty before `before_ns`, unless we are at it. What the
+ * background left of a walk when it had written enough does not stop us. */
+static void write_through(struct writeback *wb, uint64_t before_ns)
+{
+	struct wb_walk walk = {0};
+
+	if (wb->back_expired || wb->quiet ||
+		walk_begin(wb, &walk, before_ns, UINT64_MAX) || !walk.count)
+		return;
+	walk_end(&wb->back);
+	wb->back = walk;
+	wb->back_expired = true;
 }
 
 static void expire(struct writeback *wb)
 {
 	uint64_t now = reactor_now(wb->loop);
+	bool ready = false;
 
-	if (wb->back.region || now < wb->expire_ns || wb->quiet)
-		return;
-	if (walk_begin(wb, &wb->back, now - wb->expire_ns, UINT64_MAX))
-		return;
-	if (wb->back.count)
-		wb->back_expired = true;
-	else
-		walk_end(&wb->back);
+	if (atomic_load(&wb->nfailing))
+		failing_due(wb, &ready);
+	if (ready)
+		write_through(wb, UINT64_MAX);
+	else if (now >= wb->expire_ns)
+		write_through(wb, now - wb->expire_ns);
 }
 
 /* --- the store flush ----------------------------------------------------- */
@@ -110,9 +127,10 @@ static uint64_t tick_delay(struct writeback *wb)
 	uint64_t now = reactor_now(wb->loop);
 	uint64_t delay = earlier(TICK_NS, wb->expire_ns / 4 + NSEC_PER_MSEC);
 	uint64_t due = UINT64_MAX;
+	bool ready;
 
 	if (atomic_load(&wb->nfailing))
-		due = failing_due(wb);
+		due = failing_due(wb, &ready);
 	if (wb->flush_retry_ns > now)
 		due = earlier(due, wb->flush_retry_ns);
 	if (due != UINT64_MAX)
@@ -131,7 +149,8 @@ static bool anything(struct writeback *wb)
 
 /*
  * A writer that sees `ticking` relies on the tick to find its dirt; so it is
- * cleared first, and then we look once more.
+ * cleared first, and then we look once more. While somebody is parked new
+ * dirt can't wait for the tick.
  */
 static void set_tick(struct writeback *wb)
 {
@@ -146,7 +165,7 @@ static void set_tick(struct writeback *wb)
 			return;
 		}
 	}
-	atomic_store(&wb->ticking, true);
+	atomic_store(&wb->ticking, !wb->pressing);
 	delay = tick_delay(wb);
 	if (!reactor_timer_armed(&wb->tick) ||
 		reactor_now(wb->loop) + delay < wb->tick.due_ns)
@@ -168,9 +187,10 @@ static void tick(struct reactor_timer *timer)
 
 static bool idle(const struct writeback *wb)
 {
-	return !wb->ninflight && !wb->flushing && !wb->redoing &&
-		wb->phase == PASS_NONE && list_empty(&wb->pass_queue) &&
-		list_empty(&wb->ranges) && list_empty(&wb->flush_next);
+	return !atomic_load(&wb->kicked) && !wb->ninflight && !wb->flushing &&
+		!wb->redoing && wb->phase == PASS_NONE &&
+		list_empty(&wb->pass_queue) && list_empty(&wb->ranges) &&
+		list_empty(&wb->flush_next);
 }
 
 void wb_advance(struct writeback *wb)

@@ -179,7 +179,8 @@ void failing_add(struct writeback *wb, uint64_t offset, uint64_t end);
 void failing_clear(struct writeback *wb, uint64_t offset, uint64_t end);
 /* Does [offset, end) wait for its next try? */
 bool failing_waits(struct writeback *wb, uint64_t offset, uint64_t end);
-/* When the next try is due; UINT64_MAX: nothing fails. */
-uint64_t failing_due(struct writeback *wb);
+/* When the next try that is still to come is due; UINT64_MAX: none. `ready`:
+ * some are due already. */
+uint64_t failing_due(struct writeback *wb, bool *ready);
 
 #endif
