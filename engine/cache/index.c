@@ -129,6 +129,7 @@ static struct page *new_page(struct cache *c, uint64_t index)
 		return NULL;
 	memset(p, 0, c->page_struct);
 	p->index = index;
+	p->next_block = NOT_USED;
 	list_init(&p->lru);
 	list_init(&p->unstable_link);
 	account(c, (int64_t)c->page_struct);

@@ -33,12 +33,13 @@ void page_settle(struct shard *sh, struct page *p)
 }
 
 /*
- * Note a use. Going on where the last use ended is the same use, else a scan
- * in small steps would look like a hot page.
+ * Note a use. The first says nothing yet, wherever it is. Going on where the
+ * last one ended is the same use, else a scan in small steps would look like a
+ * hot page.
  */
 void page_touch(struct page *p, unsigned first, unsigned count)
 {
-	if (first != p->next_block)
+	if (p->next_block != NOT_USED && first != p->next_block)
 		p->flags |= PAGE_REFERENCED;
 	p->next_block = (uint16_t)(first + count);
 }
