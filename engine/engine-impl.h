@@ -70,7 +70,7 @@ struct engine {
 		struct reactor_task start;
 		struct reactor_timer poll, deadline;
 		struct writeback_sync sync;
-		bool flushing;
+		bool flushing, expired;
 		int error;
 	} shutdown;
 

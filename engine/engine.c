@@ -5,8 +5,9 @@
  * Made from the right to the left of the request path (store, placement,
  * cache, writeback, throttle), freed from the left to the right.
  *
- * Shutdown: refuse new requests, wait until those inside are out, flush until
- * it goes through or the deadline, let the flusher come to rest.
+ * Shutdown: refuse new requests, wait until those inside are out and what they
+ * had read in is there, flush until it goes through or the deadline, let the
+ * flusher come to rest.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -145,6 +146,8 @@ static void shutdown_done(void *arg)
 {
 	struct engine *e = arg;
 
+	if (e->shutdown.expired)
+		return;
 	reactor_timer_cancel(e->loops[0], &e->shutdown.deadline);
 	e->shutdown.done(e, e->shutdown.error, e->shutdown.arg);
 }
@@ -155,6 +158,8 @@ static void shutdown_flushed(struct writeback_sync *s)
 	uint64_t deadline = e->shutdown.deadline_ns;
 
 	e->shutdown.flushing = false;
+	if (e->shutdown.expired)
+		return; /* `done` was told */
 	if (s->error && !(deadline && reactor_now(e->loops[0]) >= deadline)) {
 		/* Try again until it goes through. */
 		reactor_timer_arm(e->loops[0], &e->shutdown.poll, RETRY_NS);
@@ -171,7 +176,7 @@ static void shutdown_poll(struct reactor_timer *timer)
 {
 	struct engine *e = container_of(timer, struct engine, shutdown.poll);
 
-	if (stats_requests_inside(e)) {
+	if (stats_requests_inside(e) || cache_filling(e->cache)) {
 		reactor_timer_arm(e->loops[0], &e->shutdown.poll, POLL_NS);
 		return;
 	}
@@ -190,6 +195,7 @@ static void shutdown_expired(struct reactor_timer *timer)
 
 	reactor_timer_cancel(e->loops[0], &e->shutdown.poll);
 	engine_log_dirty(e);
+	e->shutdown.expired = true;
 	e->shutdown.done(e, -ETIMEDOUT, e->shutdown.arg);
 }
 

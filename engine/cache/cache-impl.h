@@ -32,8 +32,9 @@ enum page_map {
 	PAGE_MAPS,
 };
 
-#define PAGE_ACTIVE 1U     /* on the active list, or will be when clean */
-#define PAGE_REFERENCED 2U /* used again since it was last looked at */
+#define NOT_USED UINT16_MAX /* more than the blocks of a page */
+#define PAGE_ACTIVE 1U      /* on the active list, or will be when clean */
+#define PAGE_REFERENCED 2U  /* used again since it was last looked at */
 
 struct page {
 	uint64_t index;            /* device offset / page size */
@@ -45,7 +46,7 @@ struct page {
 	uint32_t refs;           /* fills under way */
 	uint32_t dirty, writeback, unstable; /* blocks */
 	uint16_t flags;
-	uint16_t next_block; /* where a sequential reader goes on */
+	uint16_t next_block; /* where a sequential reader goes on; NOT_USED */
 	uint64_t bits[]; /* PAGE_MAPS bitmaps, then frame_t for each frame */
 };
 
@@ -90,7 +91,8 @@ struct cache {
 	_Alignas(64) _Atomic(int64_t) used;
 	_Atomic(int64_t) pages;
 	_Atomic(uint64_t) epoch, flushes, fill_reads, reclaimed;
-	_Atomic(unsigned) hand; /* the shard to reclaim from next */
+	_Atomic(unsigned) filling; /* fills under way */
+	_Atomic(unsigned) hand;    /* the shard to reclaim from next */
 	_Atomic(bool) want_wake;
 	void (*wake)(void *arg);
 	void *wake_arg;

@@ -65,6 +65,9 @@ int cache_new(const struct cache_config *config, struct placement *placement,
 	struct cache **out);
 /* Nothing may be in flight. Accepts NULL. */
 void cache_free(struct cache *c);
+/* Is a fill under way? One may outlive the read that asked for more than it
+ * needed. Any thread. */
+bool cache_filling(struct cache *c);
 /* Bytes. */
 uint64_t cache_block_size(const struct cache *c);
 

@@ -207,6 +207,12 @@ static void fill_done(struct store_io *io)
 	}
 	cache_release(c, f->iov, f->niov);
 	free(f);
+	atomic_fetch_sub(&c->filling, 1);
+}
+
+bool cache_filling(struct cache *c)
+{
+	return atomic_load(&c->filling);
 }
 
 /* --- starting ------------------------------------------------------------ */
@@ -267,6 +273,7 @@ static int submit(
 	memcpy(f->iov + max, f->iov, (size_t)n * sizeof(struct iovec));
 	f->io.niov = trim_iov(f->iov + max, n, f->io.length);
 	atomic_fetch_add_explicit(&c->fill_reads, 1, memory_order_relaxed);
+	atomic_fetch_add(&c->filling, 1);
 	placement_submit(c->placement, &f->io);
 	return 0;
 }
