@@ -174,13 +174,13 @@ static int find_start(struct cache *c, struct shard *sh, uint64_t from,
 			if (at < end && !range_locked(c, from, stop, NULL)) {
 				run->offset = page_offset(c, p) +
 					((uint64_t)at << c->block_shift);
-				run->skipped |= bitmap_any(
-					page_map(c, p, MAP_DIRTY), first,
-					at - first);
+				run->skipped |=
+					bitmap_any(page_map(c, p, MAP_DIRTY),
+						first, at - first);
 				return 0;
 			}
-			run->skipped |= bitmap_any(page_map(c, p, MAP_DIRTY),
-				first, end - first);
+			run->skipped |= bitmap_any(
+				page_map(c, p, MAP_DIRTY), first, end - first);
 		}
 		from = stop;
 	}
@@ -232,7 +232,8 @@ int cache_take_dirty(struct cache *c, uint64_t from, uint64_t region_end,
 			c, sh, min_u64(stop, shard_end(c, run->end)), run, &d);
 	}
 	delta_apply(c, &d);
-	return 0;
+	/* The range was locked after we looked for a start. */
+	return run->end > run->offset ? 0 : -EBUSY;
 }
 
 /* --- ending -------------------------------------------------------------- */
