@@ -18,6 +18,10 @@
 /* A client has that long to say what it wants. */
 #define HANDSHAKE_NS (10 * NSEC_PER_SEC)
 
+/* Bytes, as far as the system lets us: room for an answer of 1M, which then
+ * goes in one piece. TCP sizes its buffers itself. */
+#define UNIX_SNDBUF (1 << 20)
+
 /* --- who it is ------------------------------------------------------------ */
 
 static void identify_inet(
@@ -42,11 +46,13 @@ static void identify_unix(struct conn *c, int fd)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
+	int size = UNIX_SNDBUF;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		cred.pid = 0;
 	snprintf(c->identity, sizeof(c->identity), "pid %d", (int)cred.pid);
 	snprintf(c->peer, sizeof(c->peer), "%s", c->identity);
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 }
 
 /* Fill in peer and identity, and set what its kind of socket needs. */
@@ -93,9 +99,12 @@ static void conn_readable(struct ev_loop *loop, ev_io *io, int events)
 
 static void conn_writable(struct ev_loop *loop, ev_io *io, int events)
 {
+	struct conn *c = container_of(io, struct conn, wr);
+
 	(void)loop;
 	(void)events;
-	conn_run(container_of(io, struct conn, wr));
+	c->tx_blocked = false;
+	conn_run(c);
 }
 
 static void conn_late(struct reactor_timer *timer)

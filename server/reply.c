@@ -230,22 +230,17 @@ void reply_send(struct conn *c)
 	struct batch b;
 	ssize_t sent;
 
-	c->tx_blocked = false;
-	while (!list_empty(&c->replies)) {
+	while (!c->tx_blocked && !list_empty(&c->replies)) {
 		fill(&b, c);
 		sent = transport_writev(&c->transport, c->worker->iov, b.niov);
-		if (sent == -EAGAIN) {
-			c->tx_blocked = true;
-			return;
-		}
+		if (sent == -EAGAIN)
+			sent = 0;
 		if (sent < 0) {
 			conn_kill(c);
 			return;
 		}
 		advance(c, (size_t)sent);
-		if ((size_t)sent < b.bytes) {
-			c->tx_blocked = true;
-			return;
-		}
+		/* Till the socket is writable again. */
+		c->tx_blocked = (size_t)sent < b.bytes;
 	}
 }
