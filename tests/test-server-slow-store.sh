@@ -23,11 +23,11 @@ flush 2
 END
 before=$(rss)
 
-# 20M in requests of 64K, all sent at once.
-for i in {1..320}; do
-	echo "write $i $((1048576 + i * 65536)) 65536 $((i % 255))"
+# 20M in requests of 1M, all sent at once.
+for i in {1..20}; do
+	echo "write $i $((i << 20)) 1048576 $i"
 done >"$tmp/script"
-echo "recv 320" >>"$tmp/script"
+echo "recv 20" >>"$tmp/script"
 session <"$tmp/script" >"$tmp/out" &
 writer=$!
 started+=("$writer")
@@ -41,8 +41,8 @@ while ! gone "$writer"; do
 	sleep 0.1
 done
 wait "$writer"
-is "$(awk '$3 == 0' "$tmp/out" | wc -l)" 320 "20M are written"
-ok "a reader was served meanwhile ($served times)" test "$served" -ge 10
+is "$(awk '$3 == 0' "$tmp/out" | wc -l)" 20 "20M are written"
+ok "a reader was served meanwhile ($served times)" test "$served" -ge 3
 # What is in flight of one connection is bounded by inflight-bytes (32M); the
 # rest is the cache.
 ok "memory stayed bounded (+$((most - before))K)" \
@@ -54,8 +54,8 @@ fi
 stop_weir TERM 40
 is "$status" 0 "it ends well"
 lost=0
-for i in {1..320}; do
-	holds "$image" $((i % 255)) $((1048576 + i * 65536)) 65536 ||
+for i in {1..20}; do
+	holds "$image" "$i" $((i << 20)) 1048576 ||
 		lost=$((lost + 1))
 done
 is "$lost" 0 "all of it is in the image"
