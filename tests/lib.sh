@@ -304,6 +304,8 @@ launch_weir() {
 start_weir() {
 	sock=$tmp/${weir_name:-weir}.sock
 	uri="nbd+unix:///?socket=$sock"
+	# nbdkit leaves its socket behind, and does not replace one.
+	[ "$WEIR_FRONTEND" = server ] || rm -f "$sock"
 	local listen=(-U "$sock")
 	launch_weir "$@"
 }
