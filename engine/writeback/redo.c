@@ -70,6 +70,7 @@ int writeback_note_through(struct writeback *wb, enum store_op op,
 		if (!(flags & STORE_FUA))
 			atomic_fetch_add(&wb->direct_unflushed, 1);
 	}
+	atomic_fetch_add(&wb->through_unflushed, 1);
 	atomic_fetch_add(&wb->unflushed, 1);
 	failing_clear(wb, offset, end);
 	if (atomic_load(&wb->nzeroes) >= ZEROES_MANY)
@@ -135,6 +136,7 @@ void redo_flush_begin(struct writeback *wb)
 {
 	SCOPED_LOCK(&wb->zero_lock);
 
+	wb->through_covers = atomic_exchange(&wb->through_unflushed, 0);
 	wb->direct_covers = atomic_exchange(&wb->direct_unflushed, 0);
 	list_splice_tail(&wb->zeroes_flushing, &wb->zeroes);
 }
@@ -152,6 +154,7 @@ void redo_flush_end(struct writeback *wb, int error)
 	SCOPED_LOCK(&wb->zero_lock);
 
 	if (error) {
+		atomic_fetch_add(&wb->through_unflushed, wb->through_covers);
 		list_splice_tail(&wb->redo, &wb->zeroes_flushing);
 		if (wb->direct_covers)
 			note_lost(wb);

@@ -207,12 +207,16 @@ static uint64_t range_write_region(
 /*
  * May the range hold what the store was given and not flushed? A block that
  * became dirty again while it was written is not unstable, but what was
- * written of it still counts.
+ * written of it still counts; and a block that is clean may be so because
+ * something went past the cache on top of it.
  */
 static bool range_unflushed(
 	struct writeback *wb, const struct writeback_sync *s, unsigned state)
 {
 	if (state & CACHE_HAS_UNSTABLE)
+		return true;
+	if (atomic_load(&wb->through_unflushed) ||
+		(wb->flushing && wb->through_covers))
 		return true;
 	return (s->through || (state & CACHE_HAS_DIRTY_LATER)) &&
 		(wb->flushing || atomic_load(&wb->unflushed));

@@ -80,8 +80,9 @@ struct writeback {
 	struct list zeroes, zeroes_flushing, redo;
 	_Atomic(unsigned) nzeroes;
 	_Atomic(uint64_t) direct_unflushed;
+	_Atomic(uint64_t) through_unflushed; /* past the cache, all of it */
 	_Atomic(bool) lost; /* direct writes; for good */
-	uint64_t direct_covers;
+	uint64_t direct_covers, through_covers;
 	bool redoing, redo_locked;
 	struct cache_range_lock redo_lock;
 	struct store_io redo_io;
