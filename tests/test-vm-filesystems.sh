@@ -48,7 +48,7 @@ rm -rf "$root"
 for fs in xfs ext4 btrfs; do
 	make_image 640M "$fs.img" >/dev/null
 done
-vm_boot 420 "$tmp/initramfs" "$tmp/console.log" "$tmp/results" \
+vm_boot 600 "$tmp/initramfs" "$tmp/console.log" "$tmp/results" \
 	"$tmp/xfs.img" "$tmp/ext4.img" "$tmp/btrfs.img"
 
 while IFS=$' \r' read -r line; do
