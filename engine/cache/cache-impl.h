@@ -59,12 +59,18 @@ struct node {
 	struct page *page[NODE_PAGES];
 };
 
+/* Pages on the reclaim lists of all shards. */
+struct lru_counts {
+	_Atomic(int64_t) inactive, active;
+};
+
 struct shard {
 	_Alignas(64) pthread_mutex_t lock;
 	struct node **bucket;
 	unsigned buckets, nodes;
 	struct list inactive, active;
 	unsigned ninactive, nactive;
+	struct lru_counts *lru;  /* of the whole cache */
 	struct list dirty_nodes; /* oldest first */
 	struct list unstable;    /* pages, by unstable_flush */
 	uint64_t hits, misses, partial_hits;
@@ -93,6 +99,7 @@ struct cache {
 	_Atomic(uint64_t) epoch, flushes, fill_reads, reclaimed;
 	_Atomic(unsigned) filling; /* fills under way */
 	_Atomic(unsigned) hand;    /* the shard to reclaim from next */
+	struct lru_counts lru;
 	_Atomic(bool) want_wake;
 	void (*wake)(void *arg);
 	void *wake_arg;
@@ -220,6 +227,9 @@ void index_destroy(struct cache *c, struct shard *sh);
 
 /* Put the page on, or take it off, the reclaim lists, as its state says. */
 void page_settle(struct shard *sh, struct page *p);
+/* Take an idle page off the reclaim lists, or put it on. */
+void lru_remove(struct shard *sh, struct page *p);
+void lru_add(struct shard *sh, struct page *p);
 void page_touch(struct page *p, unsigned first, unsigned count);
 
 /* Make blocks dirty; returns the bytes of charge that takes. */

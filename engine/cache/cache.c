@@ -46,6 +46,7 @@ int cache_new(const struct cache_config *config, struct placement *placement,
 	list_init(&c->locks);
 	pthread_mutex_init(&c->locks_mutex, NULL);
 	for (unsigned i = 0; i < SHARDS; i++) {
+		c->shard[i].lru = &c->lru;
 		if (index_init(&c->shard[i])) {
 			cache_free(c);
 			return -ENOMEM;

@@ -177,13 +177,8 @@ void index_drop(struct cache *c, struct shard *sh, struct page *p)
 		arena_put(&c->arena, frame[i], run);
 		bytes += (int64_t)run * FRAME_SIZE;
 	}
-	if (!list_empty(&p->lru)) {
-		list_remove(&p->lru);
-		if (p->flags & PAGE_ACTIVE)
-			sh->nactive--;
-		else
-			sh->ninactive--;
-	}
+	if (!list_empty(&p->lru))
+		lru_remove(sh, p);
 	n->page[p->index & (NODE_PAGES - 1)] = NULL;
 	if (!--n->pages)
 		free_node(c, sh, n);

@@ -5,29 +5,35 @@
  * A scan-resistant two-list clock in each shard. New pages enter the tail of
  * the inactive list; one that was used again by the time it reaches the head
  * moves to the active list, so a scan passes through the inactive list and
- * leaves the active one alone. The active list gives its head back to the
- * inactive one when it outgrows it. Pages that may not be reclaimed are on
- * neither list (state rule 2), so the walk never meets one.
+ * leaves the active one alone. The active lists give their heads back to the
+ * inactive ones when all of them outgrow those. Pages that may not be
+ * reclaimed are on neither list (state rule 2), so the walk never meets one.
+ *
+ * A scan fills one shard at a time and hot pages may lie in a few shards. So
+ * the lists are balanced over the whole cache, and shards with more than their
+ * share of inactive pages are reclaimed from first.
  */
 #include "cache-impl.h"
 
 static void move(struct shard *sh, struct page *p, bool active)
 {
-	list_remove(&p->lru);
-	if (p->flags & PAGE_ACTIVE)
-		sh->nactive--;
-	else
-		sh->ninactive--;
+	lru_remove(sh, p);
 	p->flags &= (uint16_t) ~(PAGE_ACTIVE | PAGE_REFERENCED);
 	if (active)
 		p->flags |= PAGE_ACTIVE;
-	page_settle(sh, p);
+	lru_add(sh, p);
 }
 
-/* Keep the active list no longer than the inactive one. */
+static int64_t load(const _Atomic(int64_t) *n)
+{
+	return atomic_load_explicit(n, memory_order_relaxed);
+}
+
+/* Keep the active lists no longer than the inactive ones. */
 static void balance(struct shard *sh)
 {
-	while (sh->nactive > sh->ninactive) {
+	while (!list_empty(&sh->active) &&
+		load(&sh->lru->active) > load(&sh->lru->inactive)) {
 		struct list *head = sh->active.next;
 		struct page *p = list_entry(head, struct page, lru);
 
@@ -35,8 +41,16 @@ static void balance(struct shard *sh)
 	}
 }
 
-/* Reclaim from one shard; bytes freed. Lock held. */
-static uint64_t reclaim_shard(struct cache *c, struct shard *sh, uint64_t need)
+/* Has the shard its share of the inactive pages, or more? */
+static bool has_share(const struct shard *sh)
+{
+	return (int64_t)sh->ninactive * SHARDS >= load(&sh->lru->inactive);
+}
+
+/* Reclaim from one shard, of what it has beyond its share or of all; bytes
+ * freed. Lock held. */
+static uint64_t reclaim_shard(
+	struct cache *c, struct shard *sh, uint64_t need, bool all)
 {
 	int64_t before = atomic_load(&c->used);
 	uint64_t freed = 0;
@@ -45,7 +59,7 @@ static uint64_t reclaim_shard(struct cache *c, struct shard *sh, uint64_t need)
 		struct page *p;
 
 		balance(sh);
-		if (list_empty(&sh->inactive))
+		if (list_empty(&sh->inactive) || !(all || has_share(sh)))
 			break;
 		p = list_entry(sh->inactive.next, struct page, lru);
 		if (p->flags & PAGE_REFERENCED) {
@@ -66,11 +80,16 @@ uint64_t reclaim(struct cache *c, uint64_t need)
 {
 	uint64_t freed = 0;
 
-	for (unsigned i = 0; i < SHARDS && freed < need; i++) {
-		unsigned hand = atomic_fetch_add(&c->hand, 1) % SHARDS;
+	/* Once around for what is beyond its share, then for anything; pages
+	 * that were used again are met twice before they go. */
+	for (unsigned i = 0; i < 3 * SHARDS && freed < need; i++) {
+		unsigned hand = atomic_load(&c->hand) % SHARDS;
 		SCOPED_LOCK(&c->shard[hand].lock);
 
-		freed += reclaim_shard(c, &c->shard[hand], need - freed);
+		freed += reclaim_shard(
+			c, &c->shard[hand], need - freed, i >= SHARDS);
+		if (freed < need)
+			atomic_fetch_add(&c->hand, 1);
 	}
 	return freed;
 }

@@ -10,26 +10,42 @@
 
 #include "cache-impl.h"
 
+static void lru_count(struct shard *sh, const struct page *p, int n)
+{
+	bool active = p->flags & PAGE_ACTIVE;
+
+	if (active)
+		sh->nactive += (unsigned)n;
+	else
+		sh->ninactive += (unsigned)n;
+	atomic_fetch_add_explicit(
+		active ? &sh->lru->active : &sh->lru->inactive, n,
+		memory_order_relaxed);
+}
+
+void lru_remove(struct shard *sh, struct page *p)
+{
+	list_remove(&p->lru);
+	lru_count(sh, p, -1);
+}
+
+void lru_add(struct shard *sh, struct page *p)
+{
+	list_push_tail(
+		p->flags & PAGE_ACTIVE ? &sh->active : &sh->inactive, &p->lru);
+	lru_count(sh, p, 1);
+}
+
 void page_settle(struct shard *sh, struct page *p)
 {
 	bool listed = !list_empty(&p->lru);
-	bool active = p->flags & PAGE_ACTIVE;
 
 	if (page_busy(p) == !listed)
 		return;
-	if (listed) {
-		list_remove(&p->lru);
-		if (active)
-			sh->nactive--;
-		else
-			sh->ninactive--;
-		return;
-	}
-	list_push_tail(active ? &sh->active : &sh->inactive, &p->lru);
-	if (active)
-		sh->nactive++;
+	if (listed)
+		lru_remove(sh, p);
 	else
-		sh->ninactive++;
+		lru_add(sh, p);
 }
 
 /*
