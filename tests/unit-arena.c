@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * unit-arena.c: frames: in one piece, counted, and given back.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cache/arena.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static int setup(void **state)
+{
+	struct arena *a = calloc(1, sizeof(*a));
+
+	assert_non_null(a);
+	assert_int_equal(arena_init(a, 32 * MIB), 0);
+	*state = a;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	arena_destroy(*state);
+	free(*state);
+	return 0;
+}
+
+static void long_buffer_is_in_one_piece_from_a_chunk_on(void **state)
+{
+	struct arena *a = *state;
+	unsigned got = 0;
+	frame_t f = arena_alloc(a, 4 * CHUNK_FRAMES, &got);
+
+	assert_int_not_equal(f, 0);
+	assert_int_equal(got, 4 * CHUNK_FRAMES);
+	assert_int_equal(f % CHUNK_FRAMES, 0);
+	memset(arena_data(a, f), 1, (size_t)got * FRAME_SIZE);
+	assert_int_equal(arena_frame(a, arena_data(a, f + 5) + 17), f + 5);
+	arena_put(a, f, got);
+}
+
+static void freed_run_is_one_piece_again(void **state)
+{
+	struct arena *a = *state;
+	unsigned got, again;
+	frame_t f = arena_alloc(a, 8 * CHUNK_FRAMES, &got);
+	frame_t g;
+
+	arena_put(a, f, got);
+	g = arena_alloc(a, 8 * CHUNK_FRAMES, &again);
+	assert_int_equal(again, 8 * CHUNK_FRAMES);
+	assert_int_equal(g, f);
+	arena_put(a, g, again);
+}
+
+static void short_buffers_share_a_broken_chunk(void **state)
+{
+	struct arena *a = *state;
+	unsigned got;
+	frame_t one = arena_alloc(a, 1, &got), two, whole;
+
+	two = arena_alloc(a, 3, &got);
+	assert_int_equal(got, 3);
+	assert_int_equal(one / CHUNK_FRAMES, two / CHUNK_FRAMES);
+	assert_int_not_equal(one, two);
+	/* and no long one gets the rest of it */
+	whole = arena_alloc(a, CHUNK_FRAMES, &got);
+	assert_int_equal(got, CHUNK_FRAMES);
+	assert_int_not_equal(whole / CHUNK_FRAMES, one / CHUNK_FRAMES);
+	arena_put(a, whole, CHUNK_FRAMES);
+	arena_put(a, two, 3);
+	arena_put(a, one, 1);
+}
+
+static void frame_stays_until_its_last_reference_goes(void **state)
+{
+	struct arena *a = *state;
+	unsigned got;
+	frame_t f = arena_alloc(a, 1, &got), other;
+
+	assert_false(arena_shared(a, f));
+	arena_get(a, f, 1);
+	assert_true(arena_shared(a, f));
+	arena_put(a, f, 1);
+	assert_false(arena_shared(a, f));
+	other = arena_alloc(a, 1, &got);
+	assert_int_not_equal(other, f);
+	arena_put(a, f, 1);
+	assert_int_equal(arena_alloc(a, 1, &got), f); /* free by now */
+	arena_put(a, f, 1);
+	arena_put(a, other, 1);
+}
+
+static void held_frame_in_the_middle_of_a_run_is_kept(void **state)
+{
+	struct arena *a = *state;
+	unsigned got;
+	frame_t f = arena_alloc(a, CHUNK_FRAMES, &got), g;
+
+	arena_get(a, f + 7, 1);
+	arena_put(a, f, CHUNK_FRAMES);
+	for (unsigned left = CHUNK_FRAMES - 1; left; left -= got) {
+		g = arena_alloc(a, left, &got);
+		assert_int_equal(g / CHUNK_FRAMES, f / CHUNK_FRAMES);
+		assert_true(g + got <= f + 7 || g > f + 7);
+	}
+	arena_put(a, f, CHUNK_FRAMES);
+}
+
+static void full_arena_says_so_and_works_again(void **state)
+{
+	struct arena *a = *state;
+	frame_t *frame = calloc(a->chunks * CHUNK_FRAMES, sizeof(*frame));
+	unsigned got;
+	size_t n = 0;
+
+	while ((frame[n] = arena_alloc(a, 1, &got)))
+		n++;
+	/* all that was asked for, and frame 0 not among them */
+	assert_true(n >= 32 * MIB / FRAME_SIZE);
+	assert_int_equal(arena_alloc(a, 64, &got), 0);
+	for (size_t i = 0; i < n; i++) {
+		assert_true(frame[i] >= CHUNK_FRAMES);
+		arena_put(a, frame[i], 1);
+	}
+	frame[0] = arena_alloc(a, 64, &got);
+	assert_true(got >= CHUNK_FRAMES);
+	arena_put(a, frame[0], got);
+	free(frame);
+}
+
+static size_t resident(const struct arena *a)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t bytes = a->chunks * CHUNK_SIZE, n = 0;
+	unsigned char *in = malloc(bytes / page);
+
+	assert_int_equal(mincore(a->base, bytes, in), 0);
+	for (size_t i = 0; i < bytes / page; i++)
+		n += in[i] & 1;
+	free(in);
+	return n * page;
+}
+
+static void memory_is_given_back(void **state)
+{
+	struct arena *a = *state;
+	unsigned got;
+	frame_t f = arena_alloc(a, 24 * MIB / FRAME_SIZE, &got);
+
+	assert_int_equal(got, 24 * MIB / FRAME_SIZE);
+	memset(arena_data(a, f), 1, 24 * MIB);
+	assert_true(resident(a) >= 24 * MIB);
+	arena_put(a, f, got);
+	assert_true(resident(a) <= 12 * MIB);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+		TEST(long_buffer_is_in_one_piece_from_a_chunk_on),
+		TEST(freed_run_is_one_piece_again),
+		TEST(short_buffers_share_a_broken_chunk),
+		TEST(frame_stays_until_its_last_reference_goes),
+		TEST(held_frame_in_the_middle_of_a_run_is_kept),
+		TEST(full_arena_says_so_and_works_again),
+		TEST(memory_is_given_back),
+#undef TEST
+	};
+
+	return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
+}
