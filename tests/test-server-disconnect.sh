@@ -47,7 +47,8 @@ eof
 END
 if command -v weir >/dev/null; then
 	ok "while most is dirty yet" \
-		test "$(stat_of dirty_bytes)" -gt $((4 << 20))
+		test "$(($(stat_of dirty_bytes) + $(stat_of writeback_bytes)))" \
+		-gt $((4 << 20))
 fi
 stop_weir TERM 40
 is "$status" 0 "it ends well"
