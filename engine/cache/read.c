@@ -70,7 +70,7 @@ static int read_locked(
 		if (!bitmap_all(page_map(c, p, MAP_UPTODATE), first, count)) {
 			if (bitmap_any(page_map(c, p, MAP_UPTODATE), first,
 				    count) &&
-				!io->missed)
+				!io->missed && io->reactor)
 				sh->partial_hits++;
 			return -ENODATA;
 		}
@@ -103,7 +103,8 @@ static int read_segment(struct cache *c, struct cache_io *io)
 		return io->reactor ? -EINPROGRESS : -EAGAIN;
 	err = read_locked(c, sh, io, stop);
 	if (err == -ENODATA) {
-		if (!io->missed)
+		/* Without a loop it is tried again on one, and counted there. */
+		if (!io->missed && io->reactor)
 			sh->misses++;
 	} else if (io->pos == io->end && !io->missed) {
 		sh->hits++;
