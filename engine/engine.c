@@ -152,6 +152,12 @@ static void shutdown_done(void *arg)
 	e->shutdown.done(e, e->shutdown.error, e->shutdown.arg);
 }
 
+/* Is there nothing that trying again could still make durable? */
+static bool hopeless(struct engine *e)
+{
+	return writeback_lost(e->writeback) && !cache_charged(e->cache);
+}
+
 static void shutdown_flushed(struct writeback_sync *s)
 {
 	struct engine *e = container_of(s, struct engine, shutdown.sync);
@@ -160,7 +166,8 @@ static void shutdown_flushed(struct writeback_sync *s)
 	e->shutdown.flushing = false;
 	if (e->shutdown.expired)
 		return; /* `done` was told */
-	if (s->error && !(deadline && reactor_now(e->loops[0]) >= deadline)) {
+	if (s->error && !hopeless(e) &&
+		!(deadline && reactor_now(e->loops[0]) >= deadline)) {
 		/* Try again until it goes through. */
 		reactor_timer_arm(e->loops[0], &e->shutdown.poll, RETRY_NS);
 		return;

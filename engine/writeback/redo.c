@@ -149,6 +149,11 @@ static void note_lost(struct writeback *wb)
 			wb->name);
 }
 
+bool writeback_lost(struct writeback *wb)
+{
+	return atomic_load(&wb->lost);
+}
+
 void redo_flush_end(struct writeback *wb, int error)
 {
 	SCOPED_LOCK(&wb->zero_lock);

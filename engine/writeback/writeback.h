@@ -83,6 +83,10 @@ int writeback_note_through(struct writeback *wb, enum store_op op,
  * error timeout? Any thread; a load while nothing fails. */
 bool writeback_failing(struct writeback *wb, uint64_t offset, uint64_t end);
 
+/* Was something lost that no flush can make durable any more (redo.c)? Any
+ * thread. */
+bool writeback_lost(struct writeback *wb);
+
 /* Log what is still dirty: ranges (the first few) and bytes. Any thread. */
 void writeback_log_dirty(struct writeback *wb);
 
