@@ -75,6 +75,21 @@ void engine_release(struct engine_request *req)
 
 /* --- the end ------------------------------------------------------------- */
 
+/*
+ * The cache is over its size. Fills take what they need; when that is used,
+ * the budget holds again. What is dirty pins its page: it is written.
+ */
+static void relieve(struct request *r, const struct engine_request *req)
+{
+	uint64_t end = req->offset;
+
+	if (req->op == ENGINE_READ || req->op == ENGINE_WRITE ||
+		req->op == ENGINE_CACHE)
+		end += req->length;
+	if (!cache_shrink(r->e->cache, req->offset, end))
+		writeback_press(r->e->writeback);
+}
+
 static void settle(struct request *r, int error)
 {
 	struct engine_request *req = request_front(r);
@@ -83,6 +98,8 @@ static void settle(struct request *r, int error)
 	req->error = error;
 	if (error || req->op != ENGINE_READ || req->buf)
 		engine_release(req);
+	if (cache_pressed(r->e->cache))
+		relieve(r, req);
 	if (!error) {
 		atomic_fetch_add_explicit(
 			&s->ops[req->op], 1, memory_order_relaxed);

@@ -91,6 +91,13 @@ void cache_uncharge(struct cache *c, uint64_t bytes);
  */
 bool cache_make_room(struct cache *c, uint64_t bytes);
 
+/*
+ * Keep to the budget: reclaim, and if that is not enough forget the clean
+ * blocks of [offset, end) in pages that others of their blocks keep. False:
+ * dirty pages are in the way. Any thread; takes short locks.
+ */
+bool cache_shrink(struct cache *c, uint64_t offset, uint64_t end);
+
 struct cache_counts {
 	uint64_t charged, dirty, writeback, unstable; /* bytes */
 	uint64_t dirty_peak; /* of dirty + writeback + unstable, bytes */

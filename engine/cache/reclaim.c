@@ -105,6 +105,42 @@ bool cache_make_room(struct cache *c, uint64_t bytes)
 	return atomic_load(&c->used) + (int64_t)bytes <= (int64_t)c->cache_size;
 }
 
+/* Forget the blocks of a busy page that are only a copy of the store's. One
+ * that a fill is still under way for stays: the fill may bring older data. */
+static void drop_clean(struct cache *c, struct page *p, struct delta *d)
+{
+	uint64_t *uptodate = page_map(c, p, MAP_UPTODATE);
+
+	for (unsigned i = 0; i < c->map_words; i++)
+		uptodate[i] &= page_map(c, p, MAP_DIRTY)[i] |
+			page_map(c, p, MAP_WRITEBACK)[i] |
+			page_map(c, p, MAP_UNSTABLE)[i] |
+			page_map(c, p, MAP_FILLING)[i];
+	page_drop_frames(c, p, 0, c->page_blocks, d);
+}
+
+bool cache_shrink(struct cache *c, uint64_t offset, uint64_t end)
+{
+	struct delta d = {0};
+
+	if (cache_make_room(c, 0))
+		return true;
+	end = min_u64(end, c->size);
+	while (offset < end) {
+		struct shard *sh = shard_of(c, offset);
+		SCOPED_LOCK(&sh->lock);
+		struct page *p = index_find(c, sh, offset);
+
+		if (p && page_busy(p)) {
+			drop_clean(c, p, &d);
+			page_assert(c, sh, p);
+		}
+		offset = round_down(offset, page_size(c)) + page_size(c);
+	}
+	delta_apply(c, &d);
+	return !cache_pressed(c);
+}
+
 static void drop_idle(
 	struct cache *c, struct shard *sh, struct page *p, void *arg)
 {
