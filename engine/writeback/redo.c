@@ -160,8 +160,10 @@ void redo_flush_end(struct writeback *wb, int error)
 
 	if (error) {
 		atomic_fetch_add(&wb->through_unflushed, wb->through_covers);
+		/* What came while it was under way is no safer. */
 		list_splice_tail(&wb->redo, &wb->zeroes_flushing);
-		if (wb->direct_covers)
+		list_splice_tail(&wb->redo, &wb->zeroes);
+		if (wb->direct_covers || atomic_load(&wb->direct_unflushed))
 			note_lost(wb);
 		return;
 	}
