@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <ev.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/usock.h"
 #include "control.h"
 
@@ -57,51 +57,48 @@ static uint64_t micros(struct timeval t)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
 }
 
-static void write_process(struct json *j)
+static json_t *process(void)
 {
 	struct rusage usage = {0};
 
 	getrusage(RUSAGE_SELF, &usage);
-	json_object(j, "process");
-	json_uint(j, "pid", (uint64_t)getpid());
-	json_uint(j, "cpu_user_us", micros(usage.ru_utime));
-	json_uint(j, "cpu_system_us", micros(usage.ru_stime));
-	json_end_object(j);
+	return json_pack("{s:I, s:I, s:I}", "pid", (json_int_t)getpid(),
+		"cpu_user_us", (json_int_t)micros(usage.ru_utime),
+		"cpu_system_us", (json_int_t)micros(usage.ru_stime));
 }
 
-static void cmd_stats(struct control *ctl, const char *line, struct json *j)
+static void cmd_stats(struct control *ctl, json_t *j)
 {
-	(void)line;
-	write_process(j);
-	json_array(j, "stores");
+	json_t *stores = json_array();
+
+	json_object_set_new(j, "process", process());
 	for (unsigned i = 0; i < ctl->nstores; i++) {
 		char *text = engine_stats_json(
 			ctl->stores[i].engine, ctl->stores[i].name);
 
-		json_raw(j, NULL, text);
+		if (text)
+			json_array_append_new(
+				stores, json_loads(text, 0, NULL));
 		free(text);
 	}
-	json_end_array(j);
+	json_object_set_new(j, "stores", stores);
 	for (unsigned i = 0; i < ctl->nsections; i++) {
 		const struct control_section *s = &ctl->sections[i];
 
-		json_array(j, s->name);
-		s->write(j, s->arg);
-		json_end_array(j);
+		json_object_set_new(j, s->name, s->make(s->arg));
 	}
 }
 
-static void cmd_reset(struct control *ctl, const char *line, struct json *j)
+static void cmd_reset(struct control *ctl, json_t *j)
 {
-	(void)line;
 	for (unsigned i = 0; i < ctl->nstores; i++)
 		engine_stats_reset(ctl->stores[i].engine);
-	json_bool(j, "ok", true);
+	json_object_set_new(j, "ok", json_true());
 }
 
 static const struct command {
 	const char *name;
-	void (*run)(struct control *ctl, const char *line, struct json *j);
+	void (*run)(struct control *ctl, json_t *answer);
 } commands[] = {
 	{"stats", cmd_stats},
 	{"reset", cmd_reset},
@@ -116,33 +113,31 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-static void answer_error(struct json *j, const char *what, const char *name)
+static void answer_error(json_t *j, const char *what, const char *name)
 {
-	char text[128];
-
-	snprintf(text, sizeof(text), "%s%s%s", what, *name ? ": " : "", name);
-	json_string(j, "error", text);
+	json_object_set_new(j, "error",
+		json_sprintf("%s%s%.64s", what, *name ? ": " : "", name));
 }
 
 /* The answer to a line, to free(); NULL: no memory. */
 static char *answer(struct control *ctl, const char *line)
 {
-	struct json j = JSON_INIT;
-	char name[64];
-	const struct command *cmd;
+	json_t *asked = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+	const char *name = json_string_value(json_object_get(asked, "cmd"));
+	json_t *j = json_object();
+	const struct command *cmd = name ? find_command(name) : NULL;
+	char *text;
 
-	json_object(&j, NULL);
-	if (json_member(line, "cmd", name, sizeof(name)) < 0) {
-		answer_error(&j, "expected a line as {\"cmd\":\"stats\"}", "");
-	} else {
-		cmd = find_command(name);
-		if (cmd)
-			cmd->run(ctl, line, &j);
-		else
-			answer_error(&j, "unknown command", name);
-	}
-	json_end_object(&j);
-	return json_take(&j);
+	if (!name)
+		answer_error(j, "expected a line as {\"cmd\":\"stats\"}", "");
+	else if (!cmd)
+		answer_error(j, "unknown command", name);
+	else
+		cmd->run(ctl, j);
+	text = json_dumps(j, JSON_COMPACT);
+	json_decref(asked);
+	json_decref(j);
+	return text;
 }
 
 /* --- a client ------------------------------------------------------------- */

@@ -18,7 +18,7 @@
 #include "engine.h"
 
 struct control;
-struct json;
+struct json_t;
 
 /* A store to report on. */
 struct control_store {
@@ -26,11 +26,12 @@ struct control_store {
 	const char *name;
 };
 
-/* What the front end adds to the stats: the member `name`, whose value
- * `write` appends. Called on the control socket's loop. */
+/* What the front end adds to the stats: the member `name`, whose value `make`
+ * returns (jansson's, a new reference; NULL: no memory). Called on the control
+ * socket's loop. */
 struct control_section {
 	const char *name;
-	void (*write)(struct json *j, void *arg);
+	struct json_t *(*make)(void *arg);
 	void *arg;
 };
 

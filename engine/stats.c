@@ -5,11 +5,11 @@
  * A histogram has LATENCY_SUB steps in each doubling of the time, so a
  * percentile is off by an eighth at most.
  */
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "engine-impl.h"
 
 /* --- histograms ---------------------------------------------------------- */
@@ -69,10 +69,16 @@ static uint64_t percentile(const uint64_t *bucket, uint64_t total, double share)
 	return 0;
 }
 
-static void latency_json(struct engine *e, struct json *j, const char *key,
+static void set(json_t *j, const char *key, uint64_t n)
+{
+	json_object_set_new(j, key, json_integer((json_int_t)n));
+}
+
+static void latency_json(struct engine *e, json_t *all, const char *key,
 	enum stats_latency which)
 {
 	uint64_t bucket[LATENCY_BUCKETS] = {0}, total = 0, max = 0;
+	json_t *j = json_object();
 
 	for (unsigned s = 0; s < STRIPES; s++) {
 		struct histogram *h = &e->stripe[s].latency[which];
@@ -87,12 +93,11 @@ static void latency_json(struct engine *e, struct json *j, const char *key,
 			total += n;
 		}
 	}
-	json_object(j, key);
-	json_uint(j, "count", total);
-	json_uint(j, "p50_us", percentile(bucket, total, .5) / 1000);
-	json_uint(j, "p99_us", percentile(bucket, total, .99) / 1000);
-	json_uint(j, "max_us", max / 1000);
-	json_end_object(j);
+	set(j, "count", total);
+	set(j, "p50_us", percentile(bucket, total, .5) / 1000);
+	set(j, "p99_us", percentile(bucket, total, .99) / 1000);
+	set(j, "max_us", max / 1000);
+	json_object_set_new(all, key, j);
 }
 
 /* --- counters ------------------------------------------------------------ */
@@ -109,25 +114,25 @@ uint64_t stats_requests_inside(struct engine *e)
 	return entered - left;
 }
 
-static void ops_json(struct engine *e, struct json *j)
+static void ops_json(struct engine *e, json_t *j)
 {
 	static const char *const name[7] = {
 		"read", "write", "flush", "trim", "zero", "cache", "status"};
+	json_t *all = json_object();
 
-	json_object(j, "requests");
 	for (unsigned op = 0; op < 7; op++) {
 		uint64_t ops = 0, bytes = 0;
+		json_t *one = json_object();
 
 		for (unsigned i = 0; i < STRIPES; i++) {
 			ops += atomic_load(&e->stripe[i].ops[op]);
 			bytes += atomic_load(&e->stripe[i].bytes[op]);
 		}
-		json_object(j, name[op]);
-		json_uint(j, "ops", ops);
-		json_uint(j, "bytes", bytes);
-		json_end_object(j);
+		set(one, "ops", ops);
+		set(one, "bytes", bytes);
+		json_object_set_new(all, name[op], one);
 	}
-	json_end_object(j);
+	json_object_set_new(j, "requests", all);
 }
 
 static uint64_t rss_bytes(void)
@@ -143,52 +148,51 @@ static uint64_t rss_bytes(void)
 	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void cache_json(struct engine *e, struct json *j)
+static void cache_json(struct engine *e, json_t *j)
 {
 	struct cache_counts c;
 
 	cache_counts(e->cache, &c);
-	json_uint(j, "dirty_bytes", c.dirty);
-	json_uint(j, "writeback_bytes", c.writeback);
-	json_uint(j, "unstable_bytes", c.unstable);
-	json_uint(j, "charged_bytes", c.charged);
-	json_uint(j, "dirty_peak_bytes", c.dirty_peak);
-	json_uint(j, "cached_bytes", c.cached);
-	json_uint(j, "cached_pages", c.pages);
-	json_uint(j, "hits", c.hits);
-	json_uint(j, "misses", c.misses);
-	json_uint(j, "partial_hits", c.partial_hits);
-	json_uint(j, "fill_reads", c.fill_reads);
-	json_uint(j, "reclaimed_pages", c.reclaimed);
+	set(j, "dirty_bytes", c.dirty);
+	set(j, "writeback_bytes", c.writeback);
+	set(j, "unstable_bytes", c.unstable);
+	set(j, "charged_bytes", c.charged);
+	set(j, "dirty_peak_bytes", c.dirty_peak);
+	set(j, "cached_bytes", c.cached);
+	set(j, "cached_pages", c.pages);
+	set(j, "hits", c.hits);
+	set(j, "misses", c.misses);
+	set(j, "partial_hits", c.partial_hits);
+	set(j, "fill_reads", c.fill_reads);
+	set(j, "reclaimed_pages", c.reclaimed);
 }
 
-static void throttle_json(struct engine *e, struct json *j)
+static void throttle_json(struct engine *e, json_t *j)
 {
 	struct throttle_counts t;
 
 	throttle_counts(e->throttle, &t);
-	json_uint(j, "dirty_limit_bytes", t.limit);
-	json_uint(j, "throttle_checks", t.checks);
-	json_uint(j, "pauses", t.pauses);
-	json_uint(j, "pause_us_total", t.pause_us_total);
-	json_uint(j, "pause_us_max", t.pause_us_max);
-	json_uint(j, "parked_writes", t.parked);
+	set(j, "dirty_limit_bytes", t.limit);
+	set(j, "throttle_checks", t.checks);
+	set(j, "pauses", t.pauses);
+	set(j, "pause_us_total", t.pause_us_total);
+	set(j, "pause_us_max", t.pause_us_max);
+	set(j, "parked_writes", t.parked);
 }
 
-static void writeback_json(struct engine *e, struct json *j)
+static void writeback_json(struct engine *e, json_t *j)
 {
 	struct writeback_counts w;
 
 	writeback_counts(e->writeback, &w);
-	json_uint(j, "store_await_us",
-		w.writes ? w.write_us_total / w.writes : 0);
-	json_uint(j, "store_queue_depth", w.inflight);
-	json_uint(j, "store_errors", w.errors);
-	json_uint(j, "flusher_passes", w.passes);
+	set(j, "store_await_us", w.writes ? w.write_us_total / w.writes : 0);
+	set(j, "store_queue_depth", w.inflight);
+	set(j, "store_errors", w.errors);
+	set(j, "flusher_passes", w.passes);
 }
 
 /* What was asked of the store. */
-static void store_json(struct engine *e, struct json *j)
+static void store_json(struct engine *e, json_t *j)
 {
 	static const char *const ops[STORE_STATUS + 1] = {"store_reads",
 		"store_writes", "store_flushes", "store_trims", "store_zeroes",
@@ -199,38 +203,38 @@ static void store_json(struct engine *e, struct json *j)
 	const struct placement_counts *c = &e->placement->counts;
 
 	for (unsigned op = 0; op <= STORE_STATUS; op++) {
-		json_uint(j, ops[op], atomic_load(&c->ops[op]));
+		set(j, ops[op], atomic_load(&c->ops[op]));
 		if (bytes[op])
-			json_uint(j, bytes[op], atomic_load(&c->bytes[op]));
+			set(j, bytes[op], atomic_load(&c->bytes[op]));
 	}
 }
 
 char *engine_stats_json(struct engine *e, const char *name)
 {
-	struct json json = JSON_INIT, *j = &json;
+	json_t *j = json_object(), *latency = json_object();
+	char *text;
 
-	json_object(j, NULL);
-	json_string(j, "name", name);
-	json_string(j, "store", e->config.store);
-	json_uint(j, "size_bytes", e->placement->info.size);
-	json_uint(j, "cache_size_bytes", e->config.cache_size);
-	json_uint(j, "page_size_bytes", e->config.page_size);
-	json_uint(j, "block_size_bytes", e->config.block_size);
-	json_uint(j, "dirty_background_bytes", e->config.dirty_background);
+	json_object_set_new(j, "name", json_string(name));
+	json_object_set_new(j, "store", json_string(e->config.store));
+	set(j, "size_bytes", e->placement->info.size);
+	set(j, "cache_size_bytes", e->config.cache_size);
+	set(j, "page_size_bytes", e->config.page_size);
+	set(j, "block_size_bytes", e->config.block_size);
+	set(j, "dirty_background_bytes", e->config.dirty_background);
 	cache_json(e, j);
 	throttle_json(e, j);
 	writeback_json(e, j);
 	store_json(e, j);
-	json_uint(j, "requests_inside", stats_requests_inside(e));
-	json_uint(j, "rss_bytes", rss_bytes());
+	set(j, "requests_inside", stats_requests_inside(e));
+	set(j, "rss_bytes", rss_bytes());
 	ops_json(e, j);
-	json_object(j, "latency");
-	latency_json(e, j, "read", LATENCY_READ);
-	latency_json(e, j, "write", LATENCY_WRITE);
-	latency_json(e, j, "flush", LATENCY_FLUSH);
-	json_end_object(j);
-	json_end_object(j);
-	return json_take(j);
+	latency_json(e, latency, "read", LATENCY_READ);
+	latency_json(e, latency, "write", LATENCY_WRITE);
+	latency_json(e, latency, "flush", LATENCY_FLUSH);
+	json_object_set_new(j, "latency", latency);
+	text = json_dumps(j, JSON_COMPACT);
+	json_decref(j);
+	return text;
 }
 
 void engine_stats_reset(struct engine *e)

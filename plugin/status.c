@@ -4,56 +4,53 @@
  *
  * It is answered on loop 0; the list of connections is read under its lock.
  */
-#include "base/json.h"
+#include <jansson.h>
+
 #include "control.h"
 #include "plugin.h"
 
 /* "exports": the one there is. */
-static void write_exports(struct json *j, void *arg)
+static json_t *make_exports(void *arg)
 {
 	struct plugin *p = arg;
 	struct engine_info info;
-	unsigned n = 0;
+	json_int_t n = 0;
 
 	engine_export_info(p->export_rw, &info);
 	pthread_mutex_lock(&p->lock);
 	list_for_each (node, &p->connections)
 		n++;
 	pthread_mutex_unlock(&p->lock);
-	json_object(j, NULL);
-	json_string(j, "name", "");
-	json_string(j, "store", p->config.store);
-	json_uint(j, "size_bytes", info.size);
-	json_bool(j, "readonly", info.readonly);
-	json_uint(j, "connections", n);
-	json_end_object(j);
+	return json_pack("[{s:s, s:s, s:I, s:b, s:I}]", "name", "", "store",
+		p->config.store, "size", (json_int_t)info.size, "readonly",
+		info.readonly, "connections", n);
 }
 
 /* "clients": each connection. */
-static void write_clients(struct json *j, void *arg)
+static json_t *make_clients(void *arg)
 {
 	struct plugin *p = arg;
+	json_t *all = json_array();
 
 	pthread_mutex_lock(&p->lock);
 	list_for_each (node, &p->connections) {
 		const struct connection *c =
 			list_entry(node, struct connection, link);
 
-		json_object(j, NULL);
-		json_string(j, "client", c->identity);
-		json_string(j, "export", "");
-		json_bool(j, "readonly", c->info.readonly);
-		json_end_object(j);
+		json_array_append_new(all,
+			json_pack("{s:s, s:s, s:b}", "client", c->identity,
+				"export", "", "readonly", c->info.readonly));
 	}
 	pthread_mutex_unlock(&p->lock);
+	return all;
 }
 
 int status_open(struct plugin *p, struct error *error)
 {
 	const struct control_store store = {p->engine, p->config.store};
 	const struct control_section sections[] = {
-		{"exports", write_exports, p},
-		{"clients", write_clients, p},
+		{"exports", make_exports, p},
+		{"clients", make_clients, p},
 	};
 	const struct control_config config = {
 		.path = p->control_path,

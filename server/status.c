@@ -5,51 +5,55 @@
  * Runs on loop 0; connections of other loops stay in the list, and their
  * strings unchanged, while the lock is held.
  */
-#include "base/json.h"
+#include <jansson.h>
+
 #include "conn.h"
 #include "control.h"
 
-static void write_exports(struct json *j, void *arg)
+static json_t *make_exports(void *arg)
 {
 	const struct server *s = arg;
+	json_t *all = json_array();
 
 	for (unsigned i = 0; i < s->nexports; i++) {
 		const struct server_export *x = &s->exports[i];
 
-		json_object(j, NULL);
-		json_string(j, "name", x->name);
-		json_uint(j, "size", x->info.size);
-		json_bool(j, "readonly", x->info.readonly);
-		json_uint(j, "connections", atomic_load(&x->connections));
-		json_end_object(j);
+		json_array_append_new(all,
+			json_pack("{s:s, s:I, s:b, s:I}", "name", x->name,
+				"size", (json_int_t)x->info.size, "readonly",
+				x->info.readonly, "connections",
+				(json_int_t)atomic_load(&x->connections)));
 	}
+	return all;
 }
 
-static void counter(struct json *j, const char *key, _Atomic uint64_t *value)
+static json_int_t counter(_Atomic uint64_t *value)
 {
-	json_uint(j, key, atomic_load_explicit(value, memory_order_relaxed));
+	return (json_int_t)atomic_load_explicit(value, memory_order_relaxed);
 }
 
-static void write_clients(struct json *j, void *arg)
+static json_t *make_clients(void *arg)
 {
 	struct server *s = arg;
+	json_t *all = json_array();
 
 	pthread_mutex_lock(&s->lock);
 	list_for_each (node, &s->all) {
 		struct conn *c = list_entry(node, struct conn, all_link);
 
-		json_object(j, NULL);
-		json_string(j, "peer", c->peer);
-		json_string(j, "client", c->identity);
-		json_uint(j, "loop", (uint64_t)(c->worker - s->workers));
-		counter(j, "requests", &c->stats.requests);
-		counter(j, "read_bytes", &c->stats.read_bytes);
-		counter(j, "write_bytes", &c->stats.write_bytes);
-		counter(j, "errors", &c->stats.errors);
-		counter(j, "inflight_bytes", &c->stats.inflight_bytes);
-		json_end_object(j);
+		json_array_append_new(all,
+			json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}",
+				"peer", c->peer, "client", c->identity, "loop",
+				(json_int_t)(c->worker - s->workers),
+				"requests", counter(&c->stats.requests),
+				"read_bytes", counter(&c->stats.read_bytes),
+				"write_bytes", counter(&c->stats.write_bytes),
+				"errors", counter(&c->stats.errors),
+				"inflight_bytes",
+				counter(&c->stats.inflight_bytes)));
 	}
 	pthread_mutex_unlock(&s->lock);
+	return all;
 }
 
 int status_open(struct server *s, struct error *error)
@@ -59,8 +63,8 @@ int status_open(struct server *s, struct error *error)
 		.name = s->options->config.store,
 	};
 	const struct control_section sections[] = {
-		{"exports", write_exports, s},
-		{"clients", write_clients, s},
+		{"exports", make_exports, s},
+		{"clients", make_clients, s},
 	};
 	const struct control_config config = {
 		.path = s->options->control,
