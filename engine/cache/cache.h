@@ -229,6 +229,9 @@ int cache_dirty_regions(
 	struct cache *c, uint64_t before_ns, uint64_t **out, size_t *count);
 uint64_t cache_span(const struct cache *c);
 
+/* The same of all regions that have a page, for who looks for busy ones. */
+int cache_regions(struct cache *c, uint64_t **out, size_t *count);
+
 /* Blocks taken for writeback, contiguous on the device. */
 struct cache_run {
 	uint64_t offset, end; /* bytes; end is at most the device's size */

@@ -51,6 +51,35 @@ static int gather(struct cache *c, struct shard *sh, uint64_t before_ns,
 	return 0;
 }
 
+static int gather_all(struct cache *c, struct shard *sh, struct region_list *l)
+{
+	SCOPED_LOCK(&sh->lock);
+
+	for (unsigned i = 0; i < sh->buckets; i++) {
+		for (struct node *n = sh->bucket[i]; n; n = n->hash_next) {
+			if (region_add(
+				    l, n->key << (c->page_shift + NODE_SHIFT)))
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+int cache_regions(struct cache *c, uint64_t **out, size_t *count)
+{
+	struct region_list l = {0};
+
+	for (unsigned i = 0; i < SHARDS; i++) {
+		if (gather_all(c, &c->shard[i], &l)) {
+			free(l.at);
+			return -ENOMEM;
+		}
+	}
+	*out = l.at;
+	*count = l.count;
+	return 0;
+}
+
 int cache_dirty_regions(
 	struct cache *c, uint64_t before_ns, uint64_t **out, size_t *count)
 {

@@ -89,33 +89,63 @@ void writeback_counts(struct writeback *wb, struct writeback_counts *out)
 
 #define LOG_RANGES 16 /* the most that are named one by one */
 
+/* What is lost, gathered into ranges as it is found in ascending order. */
+struct lost {
+	struct writeback *wb;
+	uint64_t start, stop; /* bytes; not said yet */
+	unsigned named;
+};
+
+static void lost_say(struct lost *l)
+{
+	if (l->start == l->stop || l->named++ >= LOG_RANGES)
+		return;
+	log_error("store %s: not written: bytes %llu to %llu", l->wb->name,
+		(unsigned long long)l->start, (unsigned long long)l->stop);
+}
+
+static void lost_region(struct lost *l, uint64_t region)
+{
+	struct cache *c = l->wb->cache;
+	uint64_t end = region + cache_span(c), start, stop, seen;
+
+	if (end > l->wb->placement->info.size)
+		end = l->wb->placement->info.size;
+	for (uint64_t at = region; at < end; at = seen) {
+		if (!cache_next_busy(c, at, end, 16, &start, &stop, &seen))
+			continue;
+		if (start != l->stop) {
+			lost_say(l);
+			l->start = start;
+		}
+		l->stop = stop;
+	}
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* A write under way is no longer dirty, so that all pages are looked at. */
 void writeback_log_dirty(struct writeback *wb)
 {
-	uint64_t *region = NULL, start, stop, seen;
+	struct lost lost = {.wb = wb};
+	uint64_t *region = NULL;
 	size_t count = 0;
-	unsigned named = 0;
 	char text[16];
 
-	if (cache_dirty_regions(wb->cache, UINT64_MAX, &region, &count))
+	if (cache_regions(wb->cache, &region, &count))
 		return;
-	for (size_t i = 0; i < count && named < LOG_RANGES; i++) {
-		uint64_t end = region[i] + cache_span(wb->cache);
-
-		if (end > wb->placement->info.size)
-			end = wb->placement->info.size;
-		for (uint64_t at = region[i]; at < end && named < LOG_RANGES;
-			at = seen) {
-			if (!cache_next_busy(wb->cache, at, end, 16, &start,
-				    &stop, &seen))
-				continue;
-			log_error("store %s: not written: bytes %llu to %llu",
-				wb->name, (unsigned long long)start,
-				(unsigned long long)stop);
-			named++;
-		}
-	}
-	free(region);
 	if (count)
+		qsort(region, count, sizeof(*region), by_offset);
+	for (size_t i = 0; i < count && lost.named < LOG_RANGES; i++)
+		lost_region(&lost, region[i]);
+	lost_say(&lost);
+	free(region);
+	if (lost.named)
 		log_error("store %s: %s not written in all", wb->name,
 			size_format(cache_charged(wb->cache), text));
 }
