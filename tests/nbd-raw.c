@@ -28,7 +28,7 @@
  *	recv [N]                        read N answers
  *	send | sleep MS | eof | rst     eof: the server hangs up; rst: we do
  *
- * Exit: 0; 1 when the server hangs up or says nothing for 10 s where an
+ * Exit: 0; 1 when the server hangs up or says nothing for 15 s where an
  * answer is due, or when the script is wrong.
  */
 #include <errno.h>
@@ -44,7 +44,7 @@
 
 #include "nbd-raw.h"
 
-#define TIMEOUT_S 10
+#define TIMEOUT_S 15
 
 /* --- the end -------------------------------------------------------------- */
 
