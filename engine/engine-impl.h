@@ -138,8 +138,8 @@ int request_store(struct request *r, enum store_op op, unsigned flags,
 	uint64_t offset, uint64_t length, const struct iovec *iov, int niov);
 int request_store_status(struct request *r, uint64_t offset, uint64_t length,
 	struct store_extent *extents, int nextents);
-/* Room for every iovec the request can need. 0 or -ENOMEM. */
-int request_grow_iov(struct engine_request *req);
+/* Room for every iovec that memory of `length` bytes can need. 0 or -ENOMEM. */
+int request_grow_iov(struct engine_request *req, uint64_t length);
 
 /* request-rw.c */
 int step_read(struct request *r);

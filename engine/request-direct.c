@@ -30,10 +30,10 @@ static int direct_submit(struct request *r, struct engine_request *req)
 	n = cache_payload(
 		r->e->cache, r->a, r->b - r->a, req->iov, ENGINE_INLINE_IOV);
 	if (n == -E2BIG) {
-		n = request_grow_iov(req);
+		n = request_grow_iov(req, r->b - r->a);
 		if (!n)
 			n = cache_payload(r->e->cache, r->a, r->b - r->a,
-				req->iov, cache_max_iov(req->length));
+				req->iov, cache_max_iov(r->b - r->a));
 	}
 	if (n < 0)
 		return n;

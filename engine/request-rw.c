@@ -27,7 +27,7 @@ int step_read(struct request *r)
 		req->niov = r->io.niov;
 		if (err != -E2BIG)
 			return err;
-		err = request_grow_iov(req);
+		err = request_grow_iov(req, req->length);
 		r->io.iov = req->iov;
 		r->io.max_iov = cache_max_iov(req->length);
 	} while (!err);

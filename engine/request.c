@@ -25,9 +25,9 @@ void engine_request_init(struct engine_request *req)
 	req->iov = req->inline_iov;
 }
 
-int request_grow_iov(struct engine_request *req)
+int request_grow_iov(struct engine_request *req, uint64_t length)
 {
-	unsigned max = cache_max_iov(req->length);
+	unsigned max = cache_max_iov(length);
 	struct iovec *iov;
 
 	if (req->iov != req->inline_iov)
@@ -50,7 +50,7 @@ int engine_payload(struct engine_request *req)
 	n = cache_payload(
 		c, req->offset, req->length, req->iov, ENGINE_INLINE_IOV);
 	if (n == -E2BIG) {
-		n = request_grow_iov(req);
+		n = request_grow_iov(req, req->length);
 		if (!n)
 			n = cache_payload(c, req->offset, req->length, req->iov,
 				cache_max_iov(req->length));

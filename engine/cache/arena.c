@@ -38,7 +38,7 @@ int arena_init(struct arena *a, uint64_t bytes)
 {
 	size_t chunks = (size_t)(bytes / CHUNK_SIZE) + 2;
 
-	*a = (struct arena){.chunks = chunks, .fresh = 1};
+	*a = (struct arena){.chunks = chunks, .fresh = 1, .slack = UINT32_MAX};
 	if (chunks > UINT32_MAX / CHUNK_FRAMES)
 		return -ENOMEM;
 	pthread_mutex_init(&a->lock, NULL);
@@ -134,11 +134,13 @@ static frame_t alloc_broken(struct arena *a, unsigned want, unsigned *got)
 		if (!c)
 			return 0;
 		a->chunk[c].free = ALL_FREE;
+		a->broken_free += CHUNK_FRAMES;
 		list_broken(a, c);
 	}
 	first = (unsigned)__builtin_ctz(a->chunk[c].free);
 	n = low_run(a->chunk[c].free, want);
 	a->chunk[c].free &= (uint16_t) ~(((1U << n) - 1) << first);
+	a->broken_free -= n;
 	if (!a->chunk[c].free)
 		unlist_broken(a, c);
 	*got = n;
@@ -176,7 +178,7 @@ frame_t arena_alloc(struct arena *a, unsigned want, unsigned *got)
 
 	{
 		SCOPED_LOCK(&a->lock);
-		if (want >= CHUNK_FRAMES)
+		if (want >= CHUNK_FRAMES && a->broken_free <= a->slack)
 			f = alloc_chunks(a, want, got);
 		if (!f)
 			f = alloc_broken(a, want, got);
@@ -196,7 +198,9 @@ static void free_in_chunk(
 	uint16_t before = k->free;
 
 	k->free |= (uint16_t)(((1U << n) - 1) << first);
+	a->broken_free += n;
 	if (k->free == ALL_FREE) {
+		a->broken_free -= CHUNK_FRAMES;
 		if (before)
 			unlist_broken(a, c);
 		give_whole(a, c);

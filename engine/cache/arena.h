@@ -4,7 +4,8 @@
  *
  * One large reservation of address space, handed out in frames of 4 KiB.
  * Sixteen frames make a chunk of 64 KiB; a long buffer gets whole chunks, so
- * that it is contiguous, a short one gets frames of chunks already broken up.
+ * that it is contiguous, a short one gets frames of chunks already broken up;
+ * so does a long one while too much lies free in those.
  *
  * Every frame in use has a reference count. A page holds one reference to
  * each of its frames; a reader that is sending them, or a store write that is
@@ -44,6 +45,8 @@ struct arena {
 	uint32_t *whole;           /* stack of free chunks */
 	uint32_t whole_count;
 	uint32_t fresh;          /* chunks from here on were never used */
+	uint32_t broken_free;    /* frames free in broken chunks */
+	uint32_t slack;          /* the most of those, while chunks are given */
 	uint32_t resident_whole; /* of the stack, those that have memory */
 };
 

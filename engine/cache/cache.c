@@ -56,6 +56,7 @@ int cache_new(const struct cache_config *config, struct placement *placement,
 		cache_free(c);
 		return -ENOMEM;
 	}
+	c->arena.slack = (uint32_t)(config->cache_size / FRAME_SIZE / 16);
 	*out = c;
 	return 0;
 }

@@ -41,6 +41,8 @@ static void note_failure(struct writeback *wb, int error)
 	/* What all of these wrote is dirty again, of a later epoch (sync.c,
 	 * 2): a later flush that succeeds says nothing about it. */
 	list_splice_tail(&wb->flush_now, &wb->flush_next);
+	list_for_each (at, &wb->inflight)
+		list_entry(at, struct wb_io, link)->suspect = true;
 	if (wb->phase == PASS_WRITE)
 		wb->pass_error = -EIO;
 	list_for_each (at, &wb->ranges) {

@@ -19,6 +19,7 @@ struct wb_io *wb_io_get(struct writeback *wb)
 	x->wb = wb;
 	x->sync = NULL;
 	x->stable = false;
+	x->suspect = false;
 	list_init(&x->link);
 	x->run = (struct cache_run){.iov = x->iov, .max_iov = RUN_IOV};
 	return x;
@@ -77,6 +78,7 @@ static void write_done(struct store_io *io)
 {
 	struct wb_io *x = container_of(io, struct wb_io, io);
 	struct writeback *wb = x->wb;
+	bool written = !io->error && (x->stable || !x->suspect);
 
 	count(wb, x);
 	list_remove(&x->link);
@@ -88,19 +90,19 @@ static void write_done(struct store_io *io)
 		failing_clear(wb, x->run.offset, x->run.end);
 	if (x->in_pass) {
 		wb->pass_writes--;
-		if (io->error)
+		if (!written)
 			wb->pass_error = -EIO;
 	}
 	if (x->sync) {
 		x->sync->writes--;
-		if (io->error)
+		if (!written)
 			x->sync->error = -EIO;
 	}
 	if (!io->error && !x->stable)
 		atomic_fetch_add(&wb->unflushed, 1);
-	if (!io->error) /* memory has it until a flush covers it */
+	if (written) /* memory has it until a flush covers it */
 		redo_forget(wb, x->run.offset, x->run.end);
-	cache_run_done(wb->cache, &x->run, io->error, x->stable);
+	cache_run_done(wb->cache, &x->run, written ? 0 : -EIO, x->stable);
 	wb_io_put(wb, x);
 	wb_advance(wb);
 }

@@ -183,7 +183,9 @@ static void redo_end(struct writeback *wb, int error)
 	wb->redoing = false;
 	if (error)
 		flush_failed(wb, error);
-	wb_advance(wb);
+	/* Maybe inside wb_advance(): go on when that is over. */
+	if (!atomic_exchange(&wb->kicked, true))
+		reactor_post(wb->loop, &wb->kick);
 }
 
 static void redo_zeroed(struct store_io *io)

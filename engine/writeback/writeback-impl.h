@@ -30,6 +30,7 @@ struct wb_io {
 	uint64_t start_ns;
 	bool in_pass; /* the flush pass waits for it */
 	bool stable;
+	bool suspect; /* a store flush failed meanwhile: it may be lost */
 	struct store_io io;
 	struct cache_run run;
 	struct iovec iov[RUN_IOV];
@@ -81,7 +82,7 @@ struct writeback {
 	_Atomic(unsigned) nzeroes;
 	_Atomic(uint64_t) direct_unflushed;
 	_Atomic(uint64_t) through_unflushed; /* past the cache, all of it */
-	_Atomic(bool) lost; /* direct writes; for good */
+	_Atomic(bool) lost;                  /* direct writes; for good */
 	uint64_t direct_covers, through_covers;
 	bool redoing, redo_locked;
 	struct cache_range_lock redo_lock;
