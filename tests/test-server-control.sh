@@ -33,9 +33,12 @@ is "$(jq -r '.stores[0].name' <<<"$answer")" "$image" "with the store"
 is "$(jq -r '.exports[0].name' <<<"$answer")" "" "with the export"
 is "$(jq -r '.clients | length' <<<"$answer")" 0 "and no client"
 
-printf '%s\n' 'write 1 0 65536 1' 'read 2 0 65536' 'recv 2' 'sleep 2000' |
-	session >"$tmp/client" &
+# A client that stays until we are done with it.
+mkfifo "$tmp/say"
+session <"$tmp/say" >"$tmp/client" &
 client=$!
+exec {say}>"$tmp/say"
+printf '%s\n' 'write 1 0 65536 1' 'read 2 0 65536' 'recv 2' >&"$say"
 ok "a client comes" wait_until 5 test -s "$tmp/client"
 answer=$(control $'{"cmd":"stats"}\n')
 is "$(jq -r '.clients | length' <<<"$answer")" 1 "it is told of"
@@ -53,6 +56,7 @@ is "$(control $'{"cmd":"dance"}\nhello\n{"cmd":1\n{}\n\n' | jq -r .error |
 is "$(head -c 5000 /dev/zero | tr '\0' x | { control "$(cat)" 2>&1; } |
 	grep -c error:)" 0 "a line too long is the end"
 is "$(control $'{"cmd":"reset"}\n' | jq .ok)" true "and no more than that"
+exec {say}>&-
 wait "$client"
 stop_weir
 is "$status" 0 "it ends well"
