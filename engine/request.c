@@ -14,6 +14,7 @@
  * is handed to any.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -282,8 +283,10 @@ static int (*step_for(const struct engine_request *req))(struct request *)
 
 static struct stripe *stripe_of(struct engine *e, const struct reactor *loop)
 {
-	/* Foreign threads share the last stripe. */
-	return &e->stripe[loop ? loop->id % (STRIPES - 1) : STRIPES - 1];
+	/* Foreign threads: by the CPU they are on, so that few share one. */
+	unsigned n = loop ? loop->id : LOOP_STRIPES + (unsigned)sched_getcpu();
+
+	return &e->stripe[n % STRIPES];
 }
 
 static void prepare(struct request *r, struct engine_request *req)

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * drive.c: the engine's own speed: requests with no socket in between.
+ *
+ *   drive [--op=read|write] [--bs=SIZE] [--count=N] [--threads=N]
+ *         [--span=SIZE] [--random] [KEY=VALUE...]
+ *
+ * Fills the span, then times `count` requests from each of `threads` foreign
+ * threads, all hits: each is answered inside engine_submit(). Prints
+ * requests/s and ns per request. Under `valgrind --tool=callgrind
+ * --toggle-collect=engine_submit` it counts the instructions of a request.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/size.h"
+#include "engine.h"
+
+struct drive {
+	enum engine_op op;
+	uint64_t bs, count, span;
+	unsigned threads;
+	bool random;
+	struct engine_config config;
+	struct engine *engine;
+	struct engine_export *export;
+	pthread_barrier_t start;
+};
+
+struct thread {
+	struct drive *d;
+	pthread_t id;
+	unsigned number;
+	uint64_t waited; /* requests that were not hits */
+	sem_t done;
+};
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void fail(const char *what, int err)
+{
+	fprintf(stderr, "drive: %s: %s\n", what, strerror(-err));
+	exit(2);
+}
+
+struct pending {
+	struct engine_request req;
+	struct thread *thread;
+};
+
+static void answered(struct engine_request *req)
+{
+	struct pending *p = (struct pending *)(void *)req;
+
+	sem_post(&p->thread->done);
+}
+
+/* One request, to its end. */
+static void request(struct thread *t, struct pending *p, enum engine_op op,
+	uint64_t offset, void *buf)
+{
+	engine_request_init(&p->req);
+	p->thread = t;
+	p->req.op = op;
+	p->req.offset = offset;
+	p->req.length = t->d->bs;
+	p->req.export = t->d->export;
+	p->req.buf = buf;
+	p->req.done = answered;
+	if (!engine_submit(&p->req)) {
+		t->waited++;
+		while (sem_wait(&t->done))
+			;
+	}
+	if (p->req.error)
+		fail("request", p->req.error);
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+static void *run(void *arg)
+{
+	struct thread *t = arg;
+	struct drive *d = t->d;
+	uint64_t slots = d->span / d->bs, at = slots / d->threads * t->number;
+	uint64_t state = 88172645463325252u + t->number;
+	struct pending *p = malloc(sizeof(*p));
+	void *buf = aligned_alloc(4096, (d->bs + 4095) / 4096 * 4096);
+
+	if (!p || !buf)
+		fail("start", -ENOMEM);
+	memset(buf, 1, d->bs);
+	pthread_barrier_wait(&d->start);
+	for (uint64_t i = 0; i < d->count; i++) {
+		at = d->random ? next_random(&state) % slots : (at + 1) % slots;
+		request(t, p, d->op, at * d->bs, buf);
+	}
+	pthread_barrier_wait(&d->start);
+	free(buf);
+	free(p);
+	return NULL;
+}
+
+static void fill(struct drive *d)
+{
+	struct thread t = {.d = d};
+	struct pending *p = malloc(sizeof(*p));
+	void *buf = calloc(1, d->bs);
+
+	if (!p || !buf)
+		fail("fill", -ENOMEM);
+	sem_init(&t.done, 0, 0);
+	for (uint64_t at = 0; at + d->bs <= d->span; at += d->bs)
+		request(&t, p, ENGINE_WRITE, at, buf);
+	free(buf);
+	free(p);
+}
+
+static void measure(struct drive *d)
+{
+	struct thread *t = calloc(d->threads, sizeof(*t));
+	uint64_t waited = 0;
+	double took;
+
+	pthread_barrier_init(&d->start, NULL, d->threads + 1);
+	for (unsigned i = 0; i < d->threads; i++) {
+		t[i].d = d;
+		t[i].number = i;
+		sem_init(&t[i].done, 0, 0);
+		pthread_create(&t[i].id, NULL, run, &t[i]);
+	}
+	pthread_barrier_wait(&d->start);
+	took = now();
+	pthread_barrier_wait(&d->start);
+	took = now() - took;
+	for (unsigned i = 0; i < d->threads; i++) {
+		pthread_join(t[i].id, NULL);
+		waited += t[i].waited;
+	}
+	printf("%s bs=%llu threads=%u: %.0f requests/s, %.0f ns each, "
+	       "%llu of %llu waited\n",
+		d->op == ENGINE_READ ? "read" : "write",
+		(unsigned long long)d->bs, d->threads,
+		(double)(d->count * d->threads) / took,
+		took * 1e9 / (double)d->count, (unsigned long long)waited,
+		(unsigned long long)(d->count * d->threads));
+	free(t);
+}
+
+static void *loop_thread(void *loop)
+{
+	reactor_run(loop);
+	return NULL;
+}
+
+static void stopped(struct engine *e, int error, void *arg)
+{
+	(void)e;
+	if (error)
+		fail("shutdown", error);
+	reactor_stop(arg);
+}
+
+static void drive(struct drive *d)
+{
+	struct reactor *loop;
+	struct error error;
+	pthread_t id;
+
+	if (engine_config_check(&d->config, &error) ||
+		reactor_live_new(0, REACTOR_AUTO, &loop, &error) ||
+		engine_open(&d->config, &loop, 1, &d->engine, &error)) {
+		fprintf(stderr, "drive: %s\n", error.text);
+		exit(1);
+	}
+	d->export = engine_export_new(d->engine, false, d->config.cache);
+	pthread_create(&id, NULL, loop_thread, loop);
+	fill(d);
+	measure(d);
+	engine_shutdown(d->engine, 0, stopped, loop);
+	pthread_join(id, NULL);
+	engine_close(d->engine);
+	reactor_free(loop);
+}
+
+static void set_key(struct drive *d, char *word)
+{
+	char *equals = strchr(word, '=');
+	struct error error;
+
+	if (!equals) {
+		fprintf(stderr, "drive: %s: not KEY=VALUE\n", word);
+		exit(1);
+	}
+	*equals = '\0';
+	if (engine_config_set(&d->config, word, equals + 1, &error)) {
+		fprintf(stderr, "drive: %s\n", error.text);
+		exit(1);
+	}
+}
+
+static uint64_t size_arg(const char *text)
+{
+	uint64_t n;
+
+	if (size_parse(text, &n) || !n) {
+		fprintf(stderr, "drive: %s: not a size\n", text);
+		exit(1);
+	}
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"op", required_argument, NULL, 'o'},
+		{"bs", required_argument, NULL, 'b'},
+		{"count", required_argument, NULL, 'c'},
+		{"threads", required_argument, NULL, 't'},
+		{"span", required_argument, NULL, 's'},
+		{"random", no_argument, NULL, 'r'}, {0}};
+	struct drive d = {.op = ENGINE_READ,
+		.bs = 4096,
+		.count = 1000000,
+		.span = 64 << 20,
+		.threads = 1};
+	int c;
+
+	engine_config_init(&d.config);
+	engine_config_set(&d.config, "store", "mem:1G", NULL);
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 'o':
+			d.op = strcmp(optarg, "write") ? ENGINE_READ
+						       : ENGINE_WRITE;
+			break;
+		case 'b':
+			d.bs = size_arg(optarg);
+			break;
+		case 'c':
+			d.count = size_arg(optarg);
+			break;
+		case 't':
+			d.threads = (unsigned)size_arg(optarg);
+			break;
+		case 's':
+			d.span = size_arg(optarg);
+			break;
+		case 'r':
+			d.random = true;
+			break;
+		default:
+			return 1;
+		}
+	}
+	for (int i = optind; i < argc; i++)
+		set_key(&d, argv[i]);
+	drive(&d);
+	engine_config_free(&d.config);
+	return 0;
+}
