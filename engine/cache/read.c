@@ -112,21 +112,26 @@ static int read_segment(struct cache *c, struct cache_io *io)
 	return err;
 }
 
-/* Ask for what is missing from pos on; wait for pos's page. */
+/*
+ * Ask for what is missing from pos on; wait for pos's page. Once woken, what
+ * is still on its way there is waited for before anything is asked for again:
+ * else a part that fails at once is read for ever while another is slow.
+ */
 static int miss(struct cache *c, struct cache_io *io)
 {
 	uint64_t stop = min_u64(page_end(c, io->pos), io->end);
 	uint64_t unit = io->exact ? block_size(c) : page_size(c);
-	int err;
+	int err = 0;
 
 	if (!io->reactor)
 		return -EAGAIN;
+	if (io->missed)
+		err = fill_wait(c, io->pos, stop, &io->waiter);
 	io->missed = true;
-	err = fill_start(c, round_down(io->pos, unit),
-		min_u64(round_up(io->end, unit), c->size), io->reactor);
-	if (err)
-		return err;
-	return fill_wait(c, io->pos, stop, &io->waiter);
+	if (!err)
+		err = fill_start(c, round_down(io->pos, unit),
+			min_u64(round_up(io->end, unit), c->size), io->reactor);
+	return err ? err : fill_wait(c, io->pos, stop, &io->waiter);
 }
 
 int cache_read(struct cache *c, struct cache_io *io)

@@ -237,23 +237,34 @@ static int fill_edge(struct cache *c, const struct cache_io *io, uint64_t at)
 		c, from, min_u64(from + block_size(c), c->size), io->reactor);
 }
 
-/* Bring in both edges; wait for the one in pos's page. */
-static int fill_edges(struct cache *c, struct cache_io *io)
+/* Wait for the edges in pos's page. */
+static int wait_edges(struct cache *c, struct cache_io *io)
 {
 	uint64_t last = min_u64(page_end(c, io->pos), io->end) - 1;
-	int err;
+	int err = 0;
 
-	if (!io->reactor)
-		return -EAGAIN;
-	io->missed = true;
-	err = fill_edge(c, io, io->pos);
-	if (!err)
-		err = fill_edge(c, io, io->end - 1);
-	if (!err && !covers_block(c, io, io->pos))
+	if (!covers_block(c, io, io->pos))
 		err = fill_wait(c, io->pos, io->pos + 1, &io->waiter);
 	if (!err && !covers_block(c, io, last))
 		err = fill_wait(c, last, last + 1, &io->waiter);
 	return err;
+}
+
+/* Bring in both edges; what is on its way is waited for first (read.c). */
+static int fill_edges(struct cache *c, struct cache_io *io)
+{
+	int err = 0;
+
+	if (!io->reactor)
+		return -EAGAIN;
+	if (io->missed)
+		err = wait_edges(c, io);
+	io->missed = true;
+	if (!err)
+		err = fill_edge(c, io, io->pos);
+	if (!err)
+		err = fill_edge(c, io, io->end - 1);
+	return err ? err : wait_edges(c, io);
 }
 
 int cache_write(struct cache *c, struct cache_io *io)
