@@ -43,10 +43,24 @@ end_server() {
 	wait "$server" 2>/dev/null
 }
 
+# Again while it is busy: ^C does not wait for fio, which may be in a flush.
+unmount() {
+	for ((i = 0; i < 300; i++)); do
+		mountpoint -q "$1" || return 0
+		umount "$1" 2>"$tmp/umount.log" && return 0
+		sleep 0.2
+	done
+	cat "$tmp/umount.log" >&2
+	return 1
+}
+
 # shellcheck disable=SC2317 # called by the trap
 clean_up() {
 	trap '' INT TERM HUP
-	[ -z "$mounted" ] || umount "$mounted"
+	if [ -n "$mounted" ] && ! unmount "$mounted"; then
+		echo "demo: $mounted stays mounted, process $server serves it" >&2
+		return
+	fi
 	[ -z "$device" ] || weir detach "$device"
 	[ -z "$server" ] || end_server
 	[ -z "$tmp" ] || rm -rf "$tmp"
@@ -151,8 +165,8 @@ printf '    %s\n' "$device"
 step "Make a filesystem and mount it"
 run mkfs.xfs -q "$device" || die "mkfs.xfs failed"
 mkdir "$tmp/mnt"
-run mount "$device" "$tmp/mnt" || die "cannot mount"
 mounted=$tmp/mnt
+run mount "$device" "$mounted" || die "cannot mount"
 
 step "Write, read, fsync (about $((seconds * 6)) seconds)"
 measure
@@ -165,11 +179,12 @@ weir stats "$tmp/control" | grep -E '^ +(dirty_peak|cached|store_write)_bytes |^
 step "Unmount, check, detach"
 run umount "$tmp/mnt" || die "cannot unmount"
 mounted=
-run xfs_repair -n "$device" >"$tmp/fsck.log" 2>&1 || {
+printf '  $ xfs_repair -n %s\n' "$device"
+xfs_repair -n "$device" >"$tmp/fsck.log" 2>&1 || {
 	cat "$tmp/fsck.log"
 	die "xfs_repair found damage"
 }
-printf '  $ xfs_repair -n %s\n    clean\n' "$device"
+printf '    clean\n'
 run weir detach "$device" || die "cannot detach"
 device=
 printf '  $ kill %s\n' "$server"
