@@ -311,19 +311,27 @@ static void null_forgets_and_reads_zeroes(void **state)
 	reactor_free(r);
 }
 
+#ifdef __SANITIZE_THREAD__ /* which leaves no room for a mapping of 1T */
+#define HUGE_SPEC "mem:16G"
+#define HUGE_SIZE (16ULL << 30)
+#else
+#define HUGE_SPEC "mem:1T"
+#define HUGE_SIZE (1ULL << 40)
+#endif
+
 static void a_huge_memory_store_takes_no_memory(void **state)
 {
 	struct reactor *r = reactor_sim_new(1);
-	struct store *s = store_must_open("mem:1T");
+	struct store *s = store_must_open(HUGE_SPEC);
 	char buf[4096];
 
 	(void)state;
 	memset(buf, 'x', sizeof buf);
 	assert_int_equal(
-		io_do(s, r, STORE_WRITE, (1ULL << 40) - 4096, 4096, buf, 0), 0);
-	assert_int_equal(io_do(s, r, STORE_ZERO, 0, 1ULL << 40, NULL, 0), 0);
+		io_do(s, r, STORE_WRITE, HUGE_SIZE - 4096, 4096, buf, 0), 0);
+	assert_int_equal(io_do(s, r, STORE_ZERO, 0, HUGE_SIZE, NULL, 0), 0);
 	assert_int_equal(
-		io_do(s, r, STORE_READ, (1ULL << 40) - 4096, 4096, buf, 0), 0);
+		io_do(s, r, STORE_READ, HUGE_SIZE - 4096, 4096, buf, 0), 0);
 	assert_int_equal(buf[0], 0);
 	assert_int_equal(buf[4095], 0);
 	store_close(s);
