@@ -22,7 +22,7 @@
 
 #define STRIPES 16U
 #define LOOP_STRIPES 8U /* where those of foreign threads begin */
-#define LATENCY_SUB 8U /* steps in each doubling */
+#define LATENCY_SUB 8U  /* steps in each doubling */
 #define LATENCY_BUCKETS (40U * LATENCY_SUB)
 #define LATENCY_SAMPLE 64U /* of the hits, one in so many is timed */
 
