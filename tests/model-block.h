@@ -22,10 +22,12 @@ struct missing {
 	uint32_t lo, hi;
 };
 
-/* A content the block may have had until a moment. */
+/* A content the block may have had until a moment: `until` for who reads;
+ * `lasting` for the store, which need not have a change that was seen before
+ * it was answered. */
 struct past {
 	struct content *c;
-	uint64_t until;
+	uint64_t until, lasting;
 	unsigned nmissing;
 	struct missing missing[SHADOW_OVERLAP];
 };
@@ -38,13 +40,17 @@ struct block {
 	unsigned npast, max_past;
 	uint64_t touched; /* when the states last changed */
 	bool mixed;       /* a change failed half way: each sector for itself */
+	uint64_t whole;   /* since when it is not mixed */
 };
 
 struct shadow {
 	uint64_t size, clock, nblocks;
 	uint32_t block_size;
 	struct block *block;
-	uint64_t *floor; /* a sector's: the store has what was then, or later */
+	/* Each sector's: */
+	uint64_t *floor;   /* the store has what was then, or later */
+	uint64_t *trimmed; /* when it was: older data may come back; or 0 */
+	uint64_t *solid;   /* when it was last written as a whole */
 };
 
 /* The part of [offset, offset + length) that lies in block `i`, counted from
@@ -56,8 +62,9 @@ uint32_t block_length(const struct shadow *s, uint64_t i);
 /* Add what the changes in flight can make of the states. */
 void block_close(struct shadow *s, uint64_t i);
 
-/* Drop the states for which `keep` is false; they are past from now on. */
-void block_keep(struct shadow *s, uint64_t i, const bool *keep);
+/* Drop the states for which `keep` is false; they are past from now on.
+ * `seen`: because a read saw so, not because a change was answered. */
+void block_keep(struct shadow *s, uint64_t i, const bool *keep, bool seen);
 
 /* The block now has this content and no past. Takes the reference. */
 void block_settle(struct shadow *s, uint64_t i, struct content *c);

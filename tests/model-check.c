@@ -42,7 +42,7 @@ static struct content *find_content(const struct question *q)
 	for (unsigned n = 0; n < b->npast; n++) {
 		const struct past *p = &b->past[n];
 
-		if (p->until <= q->since ||
+		if ((q->durable ? p->lasting : p->until) <= q->since ||
 			(q->durable && excluded(p, q->from / SECTOR)))
 			continue;
 		if (content_matches(p->c, q->base, q->from, q->to, q->buf))
@@ -59,7 +59,8 @@ static struct question of_sector(const struct question *q, uint32_t at)
 
 	part.from = at;
 	part.to = end < q->to ? end : q->to;
-	part.buf = q->buf + (at - q->from);
+	if (q->buf)
+		part.buf = q->buf + (at - q->from);
 	return part;
 }
 
@@ -145,13 +146,25 @@ static void narrow(struct shadow *s, uint64_t i, const struct question *q)
 		all = all && keep[n];
 	}
 	if (!all) {
-		block_keep(s, i, keep);
+		block_keep(s, i, keep, true);
 		block_close(s, i);
 	}
 	free(keep);
 }
 
-bool shadow_read(struct shadow *s, uint64_t begun, uint64_t offset,
+/* May a read since `begun` have seen each sector for itself? */
+static bool seen_mixed(const struct block *b, uint64_t begun, bool direct)
+{
+	for (unsigned slot = 0; slot < SHADOW_OVERLAP; slot++) {
+		const struct change *c = b->inflight[slot];
+
+		if (c && (c->fragile || direct))
+			return true;
+	}
+	return b->mixed || b->whole > begun || (direct && b->touched > begun);
+}
+
+bool shadow_read(struct shadow *s, uint64_t begun, bool direct, uint64_t offset,
 	uint64_t length, const unsigned char *buf, char *why, size_t size)
 {
 	uint64_t end = offset + length;
@@ -166,7 +179,7 @@ bool shadow_read(struct shadow *s, uint64_t begun, uint64_t offset,
 
 		block_part(s, i, offset, length, &q.from, &q.to);
 		q.buf = buf + (q.base + q.from - offset);
-		if (q.block->mixed) {
+		if (seen_mixed(q.block, begun, direct)) {
 			if (!read_sectors(&q, why, size))
 				return false;
 			continue;
@@ -209,6 +222,16 @@ bool shadow_may_be_zero(
 
 /* --- the store ----------------------------------------------------------- */
 
+static bool any_trimmed(const struct shadow *s, uint64_t i)
+{
+	uint64_t k = i * s->block_size / SECTOR;
+	uint64_t end = k + (block_length(s, i) + SECTOR - 1) / SECTOR;
+
+	while (k < end && !s->trimmed[k])
+		k++;
+	return k < end;
+}
+
 void shadow_flushed(struct shadow *s, uint64_t begun, uint64_t oldest)
 {
 	uint64_t sectors = (s->size + SECTOR - 1) / SECTOR;
@@ -217,13 +240,19 @@ void shadow_flushed(struct shadow *s, uint64_t begun, uint64_t oldest)
 	for (uint64_t k = 0; k < sectors; k++) {
 		if (s->floor[k] < begun)
 			s->floor[k] = begun;
+		if (s->solid[k] > s->trimmed[k] && s->solid[k] < begun)
+			s->trimmed[k] = 0;
 	}
 	for (uint64_t i = 0; i < s->nblocks; i++) {
 		struct block *b = &s->block[i];
 		unsigned kept = 0;
 
+		if (any_trimmed(s, i))
+			continue;
+
 		for (unsigned n = 0; n < b->npast; n++) {
-			if (b->past[n].until > gone)
+			if (b->past[n].until > gone ||
+				b->past[n].lasting > gone)
 				b->past[kept++] = b->past[n];
 			else
 				content_put(b->past[n].c);
@@ -245,6 +274,15 @@ static struct question of_image(
 	};
 }
 
+/* Which past contents may be on the store in the sector asked about. */
+static void since_floor(const struct shadow *s, struct question *q)
+{
+	uint64_t k = (q->base + q->from) / SECTOR;
+
+	q->since = s->trimmed[k] ? 0 : s->floor[k];
+	q->durable = !s->trimmed[k];
+}
+
 bool shadow_durable(
 	struct shadow *s, const unsigned char *image, char *why, size_t size)
 {
@@ -254,7 +292,7 @@ bool shadow_durable(
 		for (uint32_t at = 0; at < q.to; at += SECTOR) {
 			struct question part = of_sector(&q, at);
 
-			part.since = s->floor[(q.base + at) / SECTOR];
+			since_floor(s, &part);
 			if (!find_content(&part)) {
 				explain(&part, why, size);
 				return false;
@@ -269,15 +307,19 @@ bool shadow_exact(
 {
 	for (uint64_t i = 0; i < s->nblocks; i++) {
 		struct question q = of_image(s, i, image);
+		bool whole = !q.block->mixed && !any_trimmed(s, i);
 
-		q.since = UINT64_MAX;
-		if (q.block->mixed && read_sectors(&q, why, size))
-			continue;
-		if (q.block->mixed)
-			return false;
-		if (!find_content(&q)) {
-			explain(&q, why, size);
-			return false;
+		for (uint32_t at = 0; at < q.to;) {
+			struct question part = whole ? q : of_sector(&q, at);
+
+			since_floor(s, &part);
+			if (part.durable) /* not trimmed */
+				part.since = UINT64_MAX;
+			if (!find_content(&part)) {
+				explain(&part, why, size);
+				return false;
+			}
+			at = part.to;
 		}
 	}
 	return true;
@@ -293,7 +335,7 @@ void shadow_reset(struct shadow *s, const unsigned char *image)
 			struct question part = of_sector(&q, at);
 			struct content *seen, *next;
 
-			part.since = s->floor[(q.base + at) / SECTOR];
+			since_floor(s, &part);
 			seen = find_content(&part);
 			assert(seen);
 			next = content_merge(c, seen, part.from, part.to);
@@ -302,6 +344,8 @@ void shadow_reset(struct shadow *s, const unsigned char *image)
 		}
 		block_settle(s, i, c);
 	}
-	for (uint64_t k = 0; k < (s->size + SECTOR - 1) / SECTOR; k++)
+	for (uint64_t k = 0; k < (s->size + SECTOR - 1) / SECTOR; k++) {
 		s->floor[k] = s->clock;
+		s->trimmed[k] = 0;
+	}
 }

@@ -94,9 +94,6 @@ void block_close(struct shadow *s, uint64_t i)
 			block_part(s, i, c->offset, c->length, &from, &to);
 			add_state(b, content_write(st.c, from, to, c->id),
 				st.mask | 1U << slot);
-			if (c->may_keep)
-				add_state(b, content_get(st.c),
-					st.mask | 1U << slot);
 		}
 	}
 }
@@ -119,6 +116,8 @@ static void add_past(struct block *b, const struct past *p)
 		if (same_missing(&b->past[i], p) &&
 			content_equal(b->past[i].c, p->c)) {
 			b->past[i].until = p->until;
+			if (b->past[i].lasting < p->lasting)
+				b->past[i].lasting = p->lasting;
 			content_put(p->c);
 			return;
 		}
@@ -131,19 +130,22 @@ static void add_past(struct block *b, const struct past *p)
 	b->past[b->npast++] = *p;
 }
 
-static void make_past(struct block *b, const struct state *st, uint64_t now)
+static void make_past(
+	struct block *b, const struct state *st, uint64_t now, bool seen)
 {
-	struct past p = {.c = st->c, .until = now};
+	struct past p = {.c = st->c, .until = now, .lasting = now};
 
 	for (unsigned slot = 0; slot < SHADOW_OVERLAP; slot++) {
 		if (b->inflight[slot] && !(st->mask & 1U << slot))
 			p.missing[p.nmissing++].number =
 				b->inflight[slot]->number;
 	}
+	if (seen && p.nmissing)
+		p.lasting = UINT64_MAX;
 	add_past(b, &p);
 }
 
-void block_keep(struct shadow *s, uint64_t i, const bool *keep)
+void block_keep(struct shadow *s, uint64_t i, const bool *keep, bool seen)
 {
 	struct block *b = &s->block[i];
 	unsigned old = b->nstates;
@@ -161,7 +163,7 @@ void block_keep(struct shadow *s, uint64_t i, const bool *keep)
 		if (keep[n] || has_content(b, states[n].c))
 			content_put(states[n].c);
 		else
-			make_past(b, &states[n], b->touched);
+			make_past(b, &states[n], b->touched, seen);
 	}
 	free(states);
 	assert(b->nstates);
@@ -185,11 +187,27 @@ bool shadow_crowded(const struct shadow *s, uint64_t offset, uint64_t length)
 	return false;
 }
 
+/* Note for each sector whether what it held before may come back. */
+static void mark_sectors(struct shadow *s, const struct change *c)
+{
+	uint64_t end = c->offset + c->length, now = shadow_tick(s);
+
+	for (uint64_t k = c->offset / SECTOR; k * SECTOR < end; k++) {
+		if (c->trim)
+			s->trimmed[k] = now;
+		else if (c->offset <= k * SECTOR && (k + 1) * SECTOR <= end &&
+			c->begun > s->trimmed[k])
+			s->solid[k] = now;
+	}
+}
+
 void shadow_begin(struct shadow *s, struct change *c)
 {
 	uint64_t end = end_block(s, c->offset, c->length);
 
 	c->begun = c->number = shadow_tick(s);
+	if (c->trim)
+		mark_sectors(s, c);
 	for (uint64_t i = first_block(s, c->offset); i < end; i++) {
 		struct block *b = &s->block[i];
 		unsigned slot = 0;
@@ -218,6 +236,20 @@ static void forget_slot(struct block *b, unsigned slot)
 	b->inflight[slot] = NULL;
 }
 
+/* The change is answered: the store may have to have it from now on. */
+static void end_past(struct block *b, const struct change *c, uint64_t now)
+{
+	for (unsigned n = 0; n < b->npast; n++) {
+		struct past *p = &b->past[n];
+
+		for (unsigned m = 0; m < p->nmissing; m++) {
+			if (p->missing[m].number == c->number &&
+				p->lasting == UINT64_MAX)
+				p->lasting = now;
+		}
+	}
+}
+
 static void end_in_block(struct shadow *s, uint64_t i, const struct change *c,
 	enum change_end how)
 {
@@ -233,30 +265,33 @@ static void end_in_block(struct shadow *s, uint64_t i, const struct change *c,
 		assert(keep);
 		for (unsigned n = 0; n < b->nstates; n++)
 			keep[n] = done == !!(b->states[n].mask & 1U << slot);
-		block_keep(s, i, keep);
+		block_keep(s, i, keep, false);
 		free(keep);
 	}
 	forget_slot(b, slot);
 	b->touched = shadow_tick(s);
+	end_past(b, c, b->touched);
 	if (how == CHANGE_MIXED)
 		b->mixed = true;
-	else if (b->nstates == 1)
+	if (b->mixed && how != CHANGE_MIXED && b->nstates == 1) {
 		b->mixed = false;
+		b->whole = b->touched;
+	}
 }
 
-/* The store has this change in its sectors: contents without it are gone. */
-static void make_durable(struct shadow *s, uint64_t i, const struct change *c)
+/* The store has this change in sectors [from, to) of the block: contents
+ * without it are gone. */
+static void make_durable(struct shadow *s, uint64_t i, const struct change *c,
+	uint32_t from, uint32_t to)
 {
 	struct block *b = &s->block[i];
 	uint64_t base = i * s->block_size / SECTOR;
-	uint32_t from, to;
 
-	block_part(s, i, c->offset, c->length, &from, &to);
-	from /= SECTOR;
-	to = (to + SECTOR - 1) / SECTOR;
 	for (uint64_t k = base + from; k < base + to; k++) {
 		if (s->floor[k] < c->begun)
 			s->floor[k] = c->begun;
+		if (s->solid[k] > s->trimmed[k])
+			s->trimmed[k] = 0;
 	}
 	for (unsigned n = 0; n < b->npast; n++) {
 		struct past *p = &b->past[n];
@@ -273,11 +308,16 @@ static void make_durable(struct shadow *s, uint64_t i, const struct change *c)
 void shadow_end(struct shadow *s, struct change *c, enum change_end how)
 {
 	uint64_t end = end_block(s, c->offset, c->length);
+	uint32_t from, to;
 
+	if (c->trim || how == CHANGE_DONE || how == CHANGE_DURABLE)
+		mark_sectors(s, c);
 	for (uint64_t i = first_block(s, c->offset); i < end; i++) {
 		end_in_block(s, i, c, how);
-		if (how == CHANGE_DURABLE)
-			make_durable(s, i, c);
+		block_part(s, i, c->offset, c->length, &from, &to);
+		if (how == CHANGE_DURABLE && !c->trim)
+			make_durable(s, i, c, from / SECTOR,
+				(to + SECTOR - 1) / SECTOR);
 	}
 }
 
@@ -307,6 +347,7 @@ void block_settle(struct shadow *s, uint64_t i, struct content *c)
 
 struct shadow *shadow_new(uint64_t size, uint32_t block_size, uint32_t id)
 {
+	uint64_t sectors = (size + SECTOR - 1) / SECTOR;
 	struct shadow *s = calloc(1, sizeof(*s));
 
 	assert(s);
@@ -314,8 +355,10 @@ struct shadow *shadow_new(uint64_t size, uint32_t block_size, uint32_t id)
 	s->block_size = block_size;
 	s->nblocks = (size + block_size - 1) / block_size;
 	s->block = calloc(s->nblocks, sizeof(s->block[0]));
-	s->floor = calloc((size + SECTOR - 1) / SECTOR, sizeof(s->floor[0]));
-	assert(s->block && s->floor);
+	s->floor = calloc(sectors, sizeof(s->floor[0]));
+	s->trimmed = calloc(sectors, sizeof(s->trimmed[0]));
+	s->solid = calloc(sectors, sizeof(s->solid[0]));
+	assert(s->block && s->floor && s->trimmed && s->solid);
 	for (uint64_t i = 0; i < s->nblocks; i++)
 		block_settle(s, i, content_new(block_length(s, i), id));
 	return s;
@@ -332,5 +375,7 @@ void shadow_free(struct shadow *s)
 	}
 	free(s->block);
 	free(s->floor);
+	free(s->trimmed);
+	free(s->solid);
 	free(s);
 }

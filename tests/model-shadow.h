@@ -74,7 +74,8 @@ struct change {
 	uint32_t id;     /* of the data; 0: zeroes */
 	uint64_t number; /* unique, the shadow's */
 	uint64_t offset, length;
-	bool may_keep;  /* a trim: may also leave a block as it was */
+	bool trim;      /* the store may bring back what was there before */
+	bool fragile;   /* may be seen, or left, half done */
 	uint64_t begun; /* the shadow's */
 };
 
@@ -102,9 +103,10 @@ void shadow_end(struct shadow *s, struct change *c, enum change_end how);
 /*
  * May a read that began at `begun` and ends now have seen `buf`? If not,
  * false, and `why` says which bytes. What it saw narrows what later reads
- * may see.
+ * may see. A direct read passes the cache: beside a change it may see each
+ * sector for itself.
  */
-bool shadow_read(struct shadow *s, uint64_t begun, uint64_t offset,
+bool shadow_read(struct shadow *s, uint64_t begun, bool direct, uint64_t offset,
 	uint64_t length, const unsigned char *buf, char *why, size_t size);
 
 /* May the range have been all zeroes at a moment since `begun`? */

@@ -49,7 +49,8 @@ static bool may_read(struct shadow *s, uint64_t begun, uint64_t offset,
 {
 	char why[400];
 
-	return shadow_read(s, begun, offset, length, buf, why, sizeof(why));
+	return shadow_read(
+		s, begun, false, offset, length, buf, why, sizeof(why));
 }
 
 /* Would a read of [offset, +length) since `begun` that saw `id` be right? */
@@ -227,6 +228,27 @@ static void flush_makes_what_was_answered_durable(void **state)
 	assert_false(durable(s, image));
 }
 
+static void change_seen_before_its_answer_need_not_be_durable(void **state)
+{
+	struct shadow *s = *state;
+	unsigned char image[SIZE];
+	struct change c;
+	uint64_t flush;
+
+	data_fill(image, 1, 0, SIZE);
+	begin(s, &c, 2, 0, BLOCK);
+	assert_true(sees(s, 2, 0, BLOCK));
+	assert_false(sees(s, 1, 0, BLOCK));
+	flush = shadow_tick(s);
+	shadow_flushed(s, flush, flush);
+	assert_true(durable(s, image));
+	shadow_end(s, &c, CHANGE_DONE);
+	assert_true(durable(s, image));
+	flush = shadow_tick(s);
+	shadow_flushed(s, flush, flush);
+	assert_false(durable(s, image));
+}
+
 static void fua_covers_its_own_sectors(void **state)
 {
 	struct shadow *s = *state;
@@ -293,15 +315,26 @@ static void zeroes_are_known(void **state)
 	shadow_end(s, &c, CHANGE_NOT);
 }
 
-static void trim_may_keep_a_block(void **state)
+static void trimmed_data_may_come_back_from_the_store(void **state)
 {
 	struct shadow *s = *state;
-	struct change c = {.offset = 0, .length = BLOCK, .may_keep = true};
+	struct change c = {.offset = 0, .length = BLOCK, .trim = true};
+	unsigned char image[SIZE];
+	uint64_t now;
 
+	data_fill(image, 1, 0, SIZE);
 	shadow_begin(s, &c);
 	shadow_end(s, &c, CHANGE_DONE);
-	assert_true(sees(s, 1, 0, BLOCK));
-	assert_false(sees(s, 0, 0, BLOCK));
+	assert_true(sees(s, 0, 0, BLOCK));
+	assert_false(sees(s, 1, 0, BLOCK));
+	now = shadow_tick(s);
+	shadow_flushed(s, now, now);
+	assert_true(durable(s, image));
+	write_done(s, 2, 0, BLOCK);
+	assert_true(durable(s, image));
+	now = shadow_tick(s);
+	shadow_flushed(s, now, now);
+	assert_false(durable(s, image));
 }
 
 static void a_block_takes_only_so_many_changes(void **state)
@@ -333,11 +366,12 @@ int main(void)
 		T(refused_and_failed_writes),
 		T(mixed_write_is_old_or_new_by_sector),
 		T(flush_makes_what_was_answered_durable),
+		T(change_seen_before_its_answer_need_not_be_durable),
 		T(fua_covers_its_own_sectors),
 		T(fua_may_be_overtaken_before_its_answer),
 		T(power_cut_leaves_sectors_that_then_stay),
 		T(zeroes_are_known),
-		T(trim_may_keep_a_block),
+		T(trimmed_data_may_come_back_from_the_store),
 		T(a_block_takes_only_so_many_changes),
 	};
 

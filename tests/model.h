@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * model.h: one seeded run of the engine against the shadow.
+ *
+ *   plan (from the seed) -> run: open -> operations -> end -> compare
+ *                                  ^        |
+ *                                  +-- power cut, or shutdown
+ *
+ * Everything is drawn from the plan's generator and the simulated reactor's,
+ * so a seed repeats a run exactly.
+ */
+#ifndef WEIR_TESTS_MODEL_H
+#define WEIR_TESTS_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine.h"
+#include "base/list.h"
+#include "base/random.h"
+#include "model-shadow.h"
+
+#define MODEL_EXPORTS 4U
+#define MODEL_CLIENTS 4U
+#define MODEL_RULES 6U
+
+/* What goes wrong, a bit each. */
+enum model_fault {
+	FAULT_READ = 1,   /* reads fail */
+	FAULT_WRITE = 2,  /* writes, trims and zeroes fail */
+	FAULT_FLUSH = 4,  /* flushes fail */
+	FAULT_SHORT = 8,  /* writes stop half way */
+	FAULT_DELAY = 16, /* commands take time, and overtake each other */
+	FAULT_HANG = 32,  /* commands end much later */
+	FAULT_ERRORS = FAULT_READ | FAULT_WRITE | FAULT_FLUSH | FAULT_SHORT,
+};
+
+/* How a run ends its first life. */
+enum model_end {
+	END_IN_ORDER,
+	END_SHUTDOWN,  /* engine_shutdown() at a random moment */
+	END_POWER_CUT, /* and what the store kept is opened again */
+};
+
+struct plan {
+	uint64_t seed;
+	unsigned ops, lives; /* operations of each life */
+	uint64_t size;       /* of the device, bytes */
+	uint64_t cache_size, dirty_limit, dirty_background;
+	uint64_t dirty_expire_ns, error_timeout_ns;
+	uint32_t page_size, block_size;
+	unsigned exports, clients, depth;
+	enum engine_cache_mode mode[MODEL_EXPORTS];
+	bool readonly[MODEL_EXPORTS];
+	unsigned faults; /* enum model_fault */
+	enum model_end end;
+	bool prefilled;     /* the device starts with data, not zeroes */
+	unsigned weight[7]; /* of each enum engine_op */
+};
+
+struct run {
+	struct plan plan;
+	uint64_t random;
+	bool verbose;
+	char failure[2048]; /* what is wrong; "" so far so good */
+
+	int image; /* the device, a memory file: what is durable */
+	unsigned char *map;
+	struct shadow *shadow;
+	uint32_t last_id;
+
+	/* of this life */
+	struct reactor *reactor;
+	struct engine *engine;
+	struct engine_export *export[MODEL_EXPORTS];
+	struct engine_client *client[MODEL_CLIENTS];
+	struct list inflight, held, unsent; /* struct op */
+	unsigned ninflight;
+	uint64_t op_number;
+	unsigned active;      /* faults now, enum model_fault */
+	unsigned suffered;    /* faults since the last time all was well */
+	uint64_t suffered_ns; /* since when */
+	uint64_t quiet_ns;    /* when they last changed */
+	bool must_flush;      /* nothing goes wrong: a flush has to succeed */
+	bool lost;            /* a flush answered EIO all the same */
+	bool power_off, shutting_down, shut_down;
+	uint64_t shutdown_timeout_ns;
+	int shutdown_error;
+	unsigned abandoned; /* engines that could not be freed */
+};
+
+/* One request. */
+struct op {
+	struct engine_request req;
+	struct run *run;
+	struct list link;
+	struct change change; /* WRITE, TRIM, ZERO */
+	uint64_t number, begun, begun_ns;
+	unsigned export;
+	unsigned char *buf, *copy; /* copy: what a held read must stay */
+	struct engine_extent extents[8];
+	bool payload;    /* the data is in the engine's memory */
+	bool submitting; /* engine_submit() has not returned */
+	bool late;       /* sent after engine_shutdown() */
+};
+
+/* --- model-plan.c -------------------------------------------------------- */
+
+void plan_make(struct plan *p, uint64_t seed, unsigned ops);
+void plan_print(const struct plan *p, char *buf, size_t size);
+
+/* --- model-op.c: asking -------------------------------------------------- */
+
+/* Start one operation drawn from the run's generator, or get one ready. */
+void op_random(struct run *run);
+/* Start a plain one; whole requests only. */
+void op_start(struct run *run, enum engine_op type, unsigned flags,
+	uint64_t offset, uint64_t length);
+/* Start, or give up, what was got ready. */
+void op_send_one(struct run *run, bool give_up);
+bool op_is_change(const struct op *op);
+/* Must the request be refused, without any effect? */
+bool op_refused(const struct op *op);
+void op_print(const struct op *op, const char *what);
+
+/* --- model-answer.c: judging --------------------------------------------- */
+
+/* The request is answered: judge it and free it. */
+void op_answered(struct op *op);
+/* Let go of the memory of one answered read, which must be as it was. */
+void op_let_go(struct run *run);
+
+__attribute__((format(printf, 2, 3))) void run_fail(
+	struct run *run, const char *fmt, ...);
+
+/* --- model-fault.c ------------------------------------------------------- */
+
+/* Change at random what goes wrong. */
+void fault_change(struct run *run);
+/* Nothing goes wrong any more. */
+void fault_clear(struct run *run);
+
+/* --- model-run.c --------------------------------------------------------- */
+
+/* Run a seed. False, and run->failure says why. */
+bool run_seed(struct run *run, uint64_t seed, unsigned ops);
+
+static inline uint64_t pick(struct run *run, uint64_t limit)
+{
+	return random_below(&run->random, limit);
+}
+
+static inline bool chance(struct run *run, unsigned percent)
+{
+	return pick(run, 100) < percent;
+}
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stress.c: several loops and foreign threads at one engine, with each
+ * backend, for a few seconds; TAP.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "stress.h"
+
+static const struct {
+	const char *name;
+	void (*run)(struct stress *s);
+	const char *spec;
+} rounds[] = {
+	{"disjoint pieces of shared blocks", stress_pieces, "mem:4M"},
+	{"overlapping writes", stress_overlap, "mem:4M"},
+	{"everything at once", stress_mix, "mem:4M"},
+	{"everything at once on a file", stress_mix, NULL},
+};
+
+#define ROUNDS (sizeof(rounds) / sizeof(rounds[0]))
+
+static bool backend_works(enum reactor_backend backend)
+{
+	struct error error;
+	struct reactor *r;
+
+	if (reactor_live_new(0, backend, &r, &error) != 0)
+		return false;
+	reactor_free(r);
+	return true;
+}
+
+/* A file of the device's size, gone with its descriptor. */
+static int temporary_file(char *spec, size_t size)
+{
+	const char *dir = getenv("TMPDIR");
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/weir-stress.XXXXXX",
+		dir ? dir : "/tmp");
+	fd = mkstemp(path);
+	if (fd < 0 || ftruncate(fd, (off_t)STRESS_SIZE) != 0)
+		abort();
+	unlink(path);
+	snprintf(spec, size, "raw:/proc/self/fd/%d", fd);
+	return fd;
+}
+
+static bool one_round(enum reactor_backend backend, unsigned i)
+{
+	struct stress *s = malloc(sizeof(*s));
+	char spec[64];
+	int fd = -1;
+	bool good;
+
+	if (!s)
+		abort();
+	if (!rounds[i].spec)
+		fd = temporary_file(spec, sizeof(spec));
+	stress_open(s, backend, rounds[i].spec ? rounds[i].spec : spec);
+	rounds[i].run(s);
+	stress_close(s);
+	good = !atomic_load(&s->failed);
+	if (!good)
+		printf("# %s\n", s->why);
+	free(s);
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+int main(void)
+{
+	static const char *const names[] = {
+		[REACTOR_URING] = "io_uring", [REACTOR_THREADS] = "threads"};
+	unsigned test = 0;
+	int status = 0;
+
+	printf("1..%zu\n", 2 * ROUNDS);
+	log_setup("stress", LOG_LEVEL_ERROR, NULL);
+	for (enum reactor_backend b = REACTOR_URING; b <= REACTOR_THREADS;
+		b++) {
+		bool works = backend_works(b);
+
+		for (unsigned i = 0; i < ROUNDS; i++) {
+			bool good = !works || one_round(b, i);
+
+			printf("%sok %u - %s, %s%s\n", good ? "" : "not ",
+				++test, names[b], rounds[i].name,
+				works ? "" : " # SKIP no io_uring here");
+			fflush(stdout);
+			status |= !good;
+		}
+	}
+	return status;
+}
