@@ -55,42 +55,48 @@ bool data_decode(const void *word, uint32_t *id, uint64_t *offset)
 	return *id < 1U << 24; /* ids are small numbers */
 }
 
+/* Bytes up to the next word, at most `length`. */
+static size_t head_of(uint64_t offset, uint64_t length)
+{
+	size_t head = (size_t)(-offset & 7);
+
+	return head < length ? head : (size_t)length;
+}
+
 void data_fill(void *buf, uint32_t id, uint64_t offset, uint64_t length)
 {
-	unsigned char *p = buf;
-	uint64_t end = offset + length;
+	unsigned char *p = buf, *end = p + length;
+	size_t head = head_of(offset, length);
+	uint64_t word = word_of(id, offset);
 
-	if (!id) {
-		memset(buf, 0, length);
-		return;
+	memcpy(p, (char *)&word + offset % 8, head);
+	p += head;
+	offset += head;
+	for (; end - p >= 8; p += 8, offset += 8) {
+		word = word_of(id, offset);
+		memcpy(p, &word, 8);
 	}
-	while (offset < end) {
-		uint64_t word = word_of(id, offset);
-		size_t skip = offset % 8;
-		size_t n = end - offset < 8 - skip ? end - offset : 8 - skip;
-
-		memcpy(p, (char *)&word + skip, n);
-		p += n;
-		offset += n;
-	}
+	word = word_of(id, offset);
+	memcpy(p, &word, (size_t)(end - p));
 }
 
 bool data_is(const void *buf, uint32_t id, uint64_t offset, uint64_t length)
 {
-	const unsigned char *p = buf;
-	uint64_t end = offset + length;
+	const unsigned char *p = buf, *end = p + length;
+	size_t head = head_of(offset, length);
+	uint64_t word = word_of(id, offset);
 
-	while (offset < end) {
-		uint64_t word = word_of(id, offset);
-		size_t skip = offset % 8;
-		size_t n = end - offset < 8 - skip ? end - offset : 8 - skip;
-
-		if (memcmp(p, (char *)&word + skip, n) != 0)
+	if (memcmp(p, (char *)&word + offset % 8, head) != 0)
+		return false;
+	p += head;
+	offset += head;
+	for (; end - p >= 8; p += 8, offset += 8) {
+		word = word_of(id, offset);
+		if (memcmp(p, &word, 8) != 0)
 			return false;
-		p += n;
-		offset += n;
 	}
-	return true;
+	word = word_of(id, offset);
+	return memcmp(p, &word, (size_t)(end - p)) == 0;
 }
 
 /* --- content ------------------------------------------------------------- */

@@ -19,7 +19,7 @@
 #include "model.h"
 
 #define SLICES 10U
-#define SEEDS 300U       /* without --seeds */
+#define SEEDS 200U       /* without --seeds */
 #define MOST_SECONDS 60U /* real, for one seed */
 
 static void no_log(enum log_level level, const char *line)
