@@ -433,6 +433,7 @@ static int check_limit(struct engine_config *c, struct error *error)
 /* The limit itself leaves no room to pace in, so half is taken instead. */
 static int check_background(struct engine_config *c, struct error *error)
 {
+	char t[24];
 	int err;
 
 	if (c->dirty_background_percent)
@@ -440,6 +441,10 @@ static int check_background(struct engine_config *c, struct error *error)
 			share(c->cache_size, c->dirty_background_percent);
 	else if (!c->dirty_background && !was_set(c, "dirty-background"))
 		c->dirty_background = c->dirty_limit / 2;
+	if (c->dirty_background_percent && c->dirty_background > c->dirty_limit)
+		return error_set(error, -EINVAL,
+			"dirty-background=%u%%: larger than dirty-limit=%s",
+			c->dirty_background_percent, exact(c->dirty_limit, t));
 	err = refuse_larger("dirty-background", c->dirty_background,
 		"dirty-limit", c->dirty_limit, error);
 	if (err)

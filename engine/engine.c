@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "engine-impl.h"
 
 #define PAYLOAD_SPACE (UINT64_C(8) << 30) /* address space, bytes */
@@ -53,6 +54,7 @@ static int build(struct engine *e, struct error *error)
 		.error_timeout_ns = k->error_timeout_ns,
 		.name = k->store,
 	};
+	char size[16];
 	int err = cache_new(&cache, e->placement, &e->cache);
 
 	if (!err)
@@ -62,8 +64,8 @@ static int build(struct engine *e, struct error *error)
 		err = throttle_new(
 			e->cache, e->writeback, k->dirty_limit, &e->throttle);
 	if (err)
-		return error_set(
-			error, err, "store %s: out of memory", k->store);
+		return error_set(error, err, "cache-size=%s: out of memory",
+			size_format(k->cache_size, size));
 	cache_set_wake(e->cache, throttle_wake, e->throttle);
 	return 0;
 }

@@ -35,7 +35,7 @@ static int raw_open_error(
 	if (err == -EBUSY && r->block)
 		hint = " (mounted, or served by someone else?)";
 	else if (err == -EROFS || err == -EACCES)
-		hint = " (readonly=true needs no write access)";
+		hint = " (readonly=yes needs no write access)";
 	if (err == -ENOENT)
 		return error_set(error, err,
 			"cannot open: %s (to make one: truncate -s 4G %s)",
