@@ -214,7 +214,8 @@ static void on_engine_done(struct engine *e, int error, void *arg)
 	(void)e;
 	if (error) {
 		log_error("not everything could be flushed: %s",
-			strerror(-error));
+			error == -ETIMEDOUT ? "shutdown-timeout has passed"
+					    : strerror(-error));
 		s->result = EXIT_IO;
 	}
 	if (error == -ETIMEDOUT)
