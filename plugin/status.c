@@ -22,8 +22,8 @@ static json_t *make_exports(void *arg)
 		n++;
 	pthread_mutex_unlock(&p->lock);
 	return json_pack("[{s:s, s:s, s:I, s:b, s:I}]", "name", "", "store",
-		p->config.store, "size", (json_int_t)info.size, "readonly",
-		info.readonly, "connections", n);
+		p->config.store, "size_bytes", (json_int_t)info.size,
+		"readonly", info.readonly, "connections", n);
 }
 
 /* "clients": each connection. */

@@ -20,8 +20,8 @@ static json_t *make_exports(void *arg)
 
 		json_array_append_new(all,
 			json_pack("{s:s, s:I, s:b, s:I}", "name", x->name,
-				"size", (json_int_t)x->info.size, "readonly",
-				x->info.readonly, "connections",
+				"size_bytes", (json_int_t)x->info.size,
+				"readonly", x->info.readonly, "connections",
 				(json_int_t)atomic_load(&x->connections)));
 	}
 	return all;
