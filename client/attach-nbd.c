@@ -184,7 +184,9 @@ int attach_nbd(const char *command, const struct attach_plan *plan,
 	int r;
 
 	if (access("/sys/block/nbd0", F_OK) && !modprobe(false))
-		return client_error(EXIT_USAGE, command, "modprobe nbd failed");
+		return client_error(EXIT_USAGE, command,
+			"this kernel has no nbd (modprobe nbd failed); "
+			"try --via nbdfuse");
 	if (!parse_uri(plan->uri, &t)) {
 		target_free(&t);
 		return client_error(EXIT_USAGE, command,

@@ -56,7 +56,7 @@ struct option_desc {
 	size_t at;         /* in struct bench_options */
 	uint64_t min, max; /* of SIZE, TIME and COUNT */
 	bool needs_rw;     /* means nothing to the default table */
-	const char *help;
+	const char *help;  /* ARGUMENT, a tab, what it is */
 };
 
 #define AT(member) offsetof(struct bench_options, member)
@@ -64,44 +64,44 @@ struct option_desc {
 
 static const struct option_desc descs[O_COUNT] = {
 	[O_RW] = {"rw", RW, 0, 0, 0, false,
-		"MODE            read write randread randwrite rw randrw"},
+		"MODE\tread write randread randwrite rw randrw"},
 	[O_BS] = {"bs", SIZE, AT(spec.bs), 1, 32 << 20, true,
-		"SIZE            of a request (4K)"},
+		"SIZE\tof a request (4K)"},
 	[O_IODEPTH] = {"iodepth", COUNT, AT(spec.iodepth), 1, 65536, true,
-		"N          requests in flight, per job (1)"},
+		"N\trequests in flight, per job (1)"},
 	[O_NUMJOBS] = {"numjobs", COUNT, AT(spec.numjobs), 1, 1024, false,
-		"N          jobs, each a connection (one per URI)"},
+		"N\tjobs, each a connection (one per URI)"},
 	[O_SIZE] = {"size", SIZE, AT(spec.size), 1, ANY, false,
-		"SIZE          of a job's region (to the export's end)"},
+		"SIZE\tof a job's region (to the export's end)"},
 	[O_IO_SIZE] = {"io-size", SIZE, AT(spec.io_size), 1, ANY, true,
-		"SIZE       to move, per job (--size)"},
+		"SIZE\tto move, per job (--size)"},
 	[O_OFFSET] = {"offset", SIZE, AT(spec.offset), 0, ANY, false,
-		"SIZE        where the first job's region starts (0)"},
+		"SIZE\twhere the first job's region starts (0)"},
 	[O_OFFSET_INCREMENT] = {"offset-increment", SIZE,
 		AT(spec.offset_increment), 0, ANY, true,
-		"SIZE  from a job's region to the next (0)"},
+		"SIZE\tfrom a job's region to the next (0)"},
 	[O_RUNTIME] = {"runtime", TIME, AT(spec.runtime_ns), 1, ANY, false,
-		"TIME       end after that long (10s without --size)"},
+		"TIME\tend after that long (10s without --size)"},
 	[O_TIME_BASED] = {"time-based", BOOL, AT(spec.time_based), 0, 0, true,
-		"           go over the region until --runtime"},
+		"\tgo over the region until --runtime"},
 	[O_FSYNC] = {"fsync", COUNT, AT(spec.fsync), 0, 1U << 31, true,
-		"N            flush after every N writes of a job (0: no)"},
+		"N\tflush after every N writes of a job (0: no)"},
 	[O_END_FSYNC] = {"end-fsync", BOOL, AT(spec.end_fsync), 0, 0, false,
-		"[=0|1]      flush, measured, after the writes (1)"},
+		"[=0|1]\tflush, measured, after the writes (1)"},
 	[O_RWMIXREAD] = {"rwmixread", COUNT, AT(rwmixread), 0, 100, true,
-		"N        percent of reads in rw and randrw (50)"},
+		"N\tpercent of reads in rw and randrw (50)"},
 	[O_RATE] = {"rate", SIZE, AT(spec.rate), 1, ANY, false,
-		"SIZE          bytes a second at most, per job"},
+		"SIZE\tbytes a second at most, per job"},
 	[O_SEED] = {"seed", COUNT, AT(spec.seed), 0, INT64_MAX, false,
-		"N             of random order and data (1)"},
+		"N\tof random order and data (1)"},
 	[O_VERIFY] = {"verify", BOOL, AT(spec.verify), 0, 0, true,
-		"               write checksums, read back, compare"},
+		"\twrite checksums, read back, compare"},
 	[O_CONTROL] = {"control", TEXT, AT(control), 0, 0, false,
-		"PATH       control socket: the server's CPU too"},
+		"PATH\tcontrol socket: the server's CPU too"},
 	[O_JSON] = {"json", BOOL, AT(json), 0, 0, false,
-		"                 the results as JSON"},
+		"\tthe results as JSON"},
 	[O_FORCE] = {"force", BOOL, AT(force), 0, 0, false,
-		"                without --rw: write over data too"},
+		"\twithout --rw: write over data too"},
 };
 
 static void help(void)
@@ -111,10 +111,16 @@ static void help(void)
 	       "each kind.\n"
 	       "Writes destroy what is on the export. (Defaults in "
 	       "brackets.)\n\n");
-	for (unsigned i = 0; i < O_COUNT; i++)
-		printf("  --%s%s%s\n", descs[i].name,
-			descs[i].help[0] == '[' ? "" : " ", descs[i].help);
-	printf("  --help                 this\n");
+	for (unsigned i = 0; i < O_COUNT; i++) {
+		const char *text = strchr(descs[i].help, '\t');
+		char left[32];
+
+		snprintf(left, sizeof(left), "%s%s%.*s", descs[i].name,
+			descs[i].help[0] == '[' ? "" : " ",
+			(int)(text - descs[i].help), descs[i].help);
+		printf("  --%-21s  %s\n", left, text + 1);
+	}
+	printf("  --%-21s  this\n", "help");
 }
 
 static int parse_rw(const char *text, struct bench_options *o)
