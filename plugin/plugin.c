@@ -332,7 +332,8 @@ __attribute__((constructor)) static void plugin_help(void)
 		"on one CPU)\n"
 		"  control=PATH" IND "unix socket for weir stats\n"
 		"  shutdown-timeout=TIME" IND
-		"how long the end may take to write back (default 90s)",
+		"how long the end may take to write what is dirty, 0 for "
+		"ever" IND "(default 90s)",
 		engine_config_help);
 	plugin.config_help = help;
 }
