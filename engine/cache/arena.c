@@ -17,8 +17,9 @@
 #include "arena.h"
 
 #define ALL_FREE ((1U << CHUNK_FRAMES) - 1)
-/* Free chunks that keep their memory, for the next writer: 8 MiB. */
-#define KEEP_RESIDENT 128U
+/* Free chunks that keep their memory, for the next writers: 24 MiB, less than
+ * the 32 MiB that memory may be over the budget. */
+#define KEEP_RESIDENT 384U
 
 static void *reserve(size_t bytes)
 {
