@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,16 +22,19 @@
 
 static int setup(void **state)
 {
-	static struct engine_config config;
+	struct engine_config *c = malloc(sizeof(*c));
 
-	engine_config_init(&config);
-	*state = &config;
+	if (!c)
+		return -1;
+	engine_config_init(c);
+	*state = c;
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	engine_config_free(*state);
+	free(*state);
 	return 0;
 }
 
