@@ -102,11 +102,12 @@ static void check_age(struct run *run)
 		fail_unanswered(run, "waited too long");
 }
 
-/* What the cache may hold: its size, a page's state more, and for a moment
- * the pages that reads under way bring in. */
+/* What the cache may hold: its size and a page more that dirty blocks pin,
+ * with their state, and for a moment what requests under way bring in. */
 static uint64_t memory_bound(const struct run *run)
 {
-	uint64_t bound = run->plan.cache_size + run->plan.cache_size / 8;
+	uint64_t bound = run->plan.cache_size + run->plan.cache_size / 8 +
+		run->plan.page_size;
 
 	list_for_each (node, &run->inflight) {
 		const struct op *op = list_entry(node, struct op, link);
