@@ -267,11 +267,6 @@ struct engine_export *engine_export_new(
 	return x;
 }
 
-struct engine *engine_export_engine(struct engine_export *x)
-{
-	return x->engine;
-}
-
 void engine_export_info(const struct engine_export *x, struct engine_info *i)
 {
 	const struct engine *e = x->engine;

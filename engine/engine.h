@@ -124,7 +124,6 @@ struct engine_client;
  * memory. */
 struct engine_export *engine_export_new(
 	struct engine *e, bool readonly, enum engine_cache_mode cache);
-struct engine *engine_export_engine(struct engine_export *x);
 void engine_export_info(const struct engine_export *x, struct engine_info *i);
 
 /* The client of that identity ("10.0.0.7", "pid 4711"): the same one for the

@@ -241,14 +241,6 @@ void writeback_press(struct writeback *wb)
 		reactor_post(wb->loop, &wb->kick);
 }
 
-void writeback_set_limits(
-	struct writeback *wb, uint64_t limit, uint64_t background_bytes)
-{
-	atomic_store(&wb->limit, limit);
-	atomic_store(&wb->background, background_bytes);
-	writeback_kick(wb);
-}
-
 void writeback_init_tasks(struct writeback *wb)
 {
 	wb->kick.fn = kicked;

@@ -95,9 +95,6 @@ void writeback_log_dirty(struct writeback *wb);
 void writeback_quiesce(
 	struct writeback *wb, void (*done)(void *arg), void *arg);
 
-void writeback_set_limits(
-	struct writeback *wb, uint64_t limit, uint64_t background);
-
 struct writeback_counts {
 	uint64_t writes, passes, errors;
 	uint64_t write_us_total; /* the store's time per write, summed */
