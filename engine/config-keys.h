@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * config-keys.h: the one table of the keys. The parser, the help text and the
+ * suggestions are made from it, so they cannot disagree. Included only by
+ * config*.c.
+ *
+ * A new key is one row here, a member of struct engine_config and, if that is
+ * not 0, its default in engine_config_init().
+ */
+#ifndef WEIR_CONFIG_KEYS_H
+#define WEIR_CONFIG_KEYS_H
+
+#include "engine.h"
+
+#define PAGE_SIZE_MIN (4U << 10)
+#define PAGE_SIZE_MAX (1U << 20)
+#define BLOCK_SIZE_MIN 512U
+
+enum key_kind {
+	KIND_TEXT,
+	KIND_ENUM,
+	KIND_BOOL,
+	KIND_SIZE,
+	KIND_POWER,
+	KIND_SHARE,
+	KIND_TIME,
+};
+
+/* --- what a value may be, and the type of the member it fills ------------- */
+
+#define TEXT .kind = KIND_TEXT /* char *, owned */
+/* An enum whose values count from 0 in the order of these words. */
+#define ENUM(...)                                                              \
+	.kind = KIND_ENUM, .words = (const char *const[])                      \
+	{                                                                      \
+		__VA_ARGS__, NULL                                              \
+	}
+#define BOOL .kind = KIND_BOOL /* bool; on|off, yes|no, … */
+#define SIZE .kind = KIND_SIZE /* uint64_t, not 0 */
+/* uint32_t, a power of two in [lo, PAGE_SIZE_MAX] */
+#define POWER(lo) .kind = KIND_POWER, .min = (lo)
+/* uint64_t, or a share of cache-size: the percentage to another member */
+#define SHARE(percent)                                                         \
+	.kind = KIND_SHARE,                                                    \
+	.percent_at = offsetof(struct engine_config, percent)
+#define TIME .kind = KIND_TIME /* uint64_t of nanoseconds */
+
+/* --- the table ------------------------------------------------------------ */
+
+#define IND "\n        "
+
+/* X(member, key, argument, what it may be, help) */
+#define KEYS(X)                                                                \
+	X(store, "store", "SPEC", TEXT,                                        \
+		"where the blocks end up: raw:PATH or just PATH, "             \
+		"mem:SIZE," IND                                                \
+		"null:SIZE, sim:OPTIONS,INNER, fault:OPTIONS,INNER")           \
+	X(cache, "cache", "MODE", ENUM("writeback", "writethrough", "none"),   \
+		"writeback (default), writethrough or none")                   \
+	X(cache_size, "cache-size", "SIZE", SIZE,                              \
+		"memory for cached data (default 1G, or a quarter of" IND      \
+		"memory if that is less)")                                     \
+	X(page_size, "page-size", "SIZE", POWER(PAGE_SIZE_MIN),                \
+		"unit of lookup, 4K to 1M (default 64K)")                      \
+	X(block_size, "block-size", "SIZE", POWER(BLOCK_SIZE_MIN),             \
+		"unit of state, 512 to page-size (default 4K)")                \
+	X(dirty_limit, "dirty-limit", "SIZE|N%", SHARE(dirty_limit_percent),   \
+		"most data not yet durable, N% is of cache-size" IND           \
+		"(default 50%)")                                               \
+	X(dirty_background, "dirty-background", "SIZE|N%",                     \
+		SHARE(dirty_background_percent),                               \
+		"write back above this, N% is of cache-size" IND               \
+		"(default half of dirty-limit)")                               \
+	X(dirty_expire_ns, "dirty-expire", "TIME", TIME,                       \
+		"write back what is dirty for longer (default 30s)")           \
+	X(readonly, "readonly", "BOOL", BOOL,                                  \
+		"refuse to change the store (default no)")                     \
+	X(error_timeout_ns, "error-timeout", "TIME", TIME,                     \
+		"when the store has refused a range for longer, writes to "    \
+		"it" IND "answer EIO at once (default 10m)")                   \
+	X(inflight_bytes, "inflight-bytes", "SIZE", SIZE,                      \
+		"payload in flight of one connection (default 32M)")
+
+struct key {
+	const char *name;
+	size_t at; /* of the member, in struct engine_config */
+	enum key_kind kind;
+	const char *const *words; /* ENUM; NULL ends it */
+	size_t percent_at;        /* SHARE; of the other member */
+	uint32_t min;             /* POWER: bytes */
+};
+
+/* --- config-parse.c ------------------------------------------------------- */
+
+/* Was a key given? */
+bool config_was_set(const struct engine_config *c, const char *key);
+
+#endif
