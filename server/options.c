@@ -20,11 +20,13 @@
 #define DEFAULT_ADDR "127.0.0.1"
 #define DEFAULT_PORT "10809"
 #define DEFAULT_MAX_CONNECTIONS 1024U
+#define DEFAULT_POLL_NS (100 * NSEC_PER_USEC)
 #define DEFAULT_SHUTDOWN_NS (90 * NSEC_PER_SEC)
 #define MAX_THREADS 256U
 
 enum {
 	OPT_THREADS = 256,
+	OPT_POLL,
 	OPT_CONTROL,
 	OPT_MAX_CONNECTIONS,
 };
@@ -46,6 +48,7 @@ static const struct option long_options[] = {
 	{"pidfile", required_argument, NULL, 'P'},
 	{"pid-file", required_argument, NULL, 'P'},
 	{"threads", required_argument, NULL, OPT_THREADS},
+	{"poll", required_argument, NULL, OPT_POLL},
 	{"control", required_argument, NULL, OPT_CONTROL},
 	{"max-connections", required_argument, NULL, OPT_MAX_CONNECTIONS},
 	{"verbose", no_argument, NULL, 'v'},
@@ -70,6 +73,9 @@ static const char usage[] =
 	"  -f, --foreground      stay in the foreground\n"
 	"  -P, --pidfile PATH    write the process id there when ready\n"
 	"  --threads N           event loops (default: one for each CPU)\n"
+	"  --poll TIME           look for requests that long before sleeping,\n"
+	"                        while they come that soon (default 100us,\n"
+	"                        0: never)\n"
 	"  --control PATH        unix socket for weir stats and weir reset\n"
 	"  --max-connections N   most clients at once, 0 for no limit\n"
 	"                        (default 1024); more wait for their turn\n"
@@ -103,6 +109,17 @@ static int parse_number(const char *option, const char *text, unsigned min,
 	return 0;
 }
 
+/* `what` is what stands before the time. */
+static int parse_time(
+	const char *what, const char *text, uint64_t *out, struct error *error)
+{
+	if (time_parse(text, out))
+		return error_set(error, -EINVAL,
+			"%s%s: expected a time, as 50us, 90s or 5m", what,
+			text);
+	return 0;
+}
+
 /* One option; 1 when it asks for nothing but an answer. */
 static int take_option(struct options *o, int c, struct error *error)
 {
@@ -133,6 +150,8 @@ static int take_option(struct options *o, int c, struct error *error)
 	case OPT_THREADS:
 		return parse_number("--threads", optarg, 1, MAX_THREADS,
 			&o->threads, error);
+	case OPT_POLL:
+		return parse_time("--poll ", optarg, &o->poll_ns, error);
 	case OPT_CONTROL:
 		o->control = optarg;
 		return 0;
@@ -187,11 +206,8 @@ static size_t key_length(const char *word)
 static int take_shutdown_timeout(
 	struct options *o, const char *value, struct error *error)
 {
-	if (time_parse(value, &o->shutdown_timeout_ns))
-		return error_set(error, -EINVAL,
-			"shutdown-timeout=%s: expected a time, as 90s or 5m",
-			value);
-	return 0;
+	return parse_time(
+		"shutdown-timeout=", value, &o->shutdown_timeout_ns, error);
 }
 
 static int take_key(
@@ -265,6 +281,7 @@ int options_parse(struct options *o, int argc, char **argv, struct error *error)
 	*o = (struct options){
 		.exportname = "",
 		.max_connections = DEFAULT_MAX_CONNECTIONS,
+		.poll_ns = DEFAULT_POLL_NS,
 		.shutdown_timeout_ns = DEFAULT_SHUTDOWN_NS,
 	};
 	engine_config_init(&o->config);

@@ -20,6 +20,7 @@ struct options {
 	bool verbose;
 	unsigned threads;             /* loops; 0: as many as CPUs */
 	unsigned max_connections;     /* 0: no limit */
+	uint64_t poll_ns;             /* 0: never */
 	uint64_t shutdown_timeout_ns; /* 0: for ever */
 	struct engine_config config;
 };

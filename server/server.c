@@ -29,7 +29,7 @@
 
 /* --- open ----------------------------------------------------------------- */
 
-static unsigned default_threads(void)
+static unsigned usable_cpus(void)
 {
 	cpu_set_t set;
 
@@ -40,10 +40,11 @@ static unsigned default_threads(void)
 
 static int open_workers(struct server *s, struct error *error)
 {
-	unsigned n = s->options->threads;
+	unsigned n = s->options->threads, cpus = usable_cpus();
+	uint64_t poll_ns = cpus > 1 ? s->options->poll_ns : 0;
 
 	if (!n)
-		n = default_threads();
+		n = cpus;
 	s->workers = calloc(n, sizeof(*s->workers));
 	if (!s->workers)
 		return error_set(error, -ENOMEM, "no memory");
@@ -53,6 +54,7 @@ static int open_workers(struct server *s, struct error *error)
 
 		if (r)
 			return r;
+		reactor_live_poll(s->workers[s->nworkers].reactor, poll_ns);
 	}
 	return 0;
 }

@@ -65,6 +65,7 @@ struct worker {
 	struct list conns; /* of struct conn */
 	struct list ready; /* conns with answers to send */
 	ev_prepare prepare;
+	unsigned met;  /* requests since the loop woke */
 	bool stopping; /* no connection is begun or read any more */
 	bool idle;     /* and the last one has gone */
 	struct reactor_task drain_task, drained_task, kill_task, idle_task;

@@ -285,6 +285,7 @@ static void take_request(struct conn *c, struct cursor *at)
 	decode(rq, at->p);
 	at->p += NBD_REQUEST_SIZE;
 	rq->cost = REQUEST_COST;
+	c->worker->met++;
 	c->inflight += REQUEST_COST;
 	error = dispatch_check(rq);
 	if (!error)

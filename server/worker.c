@@ -22,6 +22,8 @@ static void worker_prepare(struct ev_loop *loop, ev_prepare *p, int events)
 	(void)events;
 	while ((node = list_pop_head(&w->ready)))
 		conn_run(list_entry(node, struct conn, ready_link));
+	reactor_live_met(w->reactor, w->met);
+	w->met = 0;
 }
 
 /* --- the end -------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * loop.h: for the unit tests of what runs on live loops: each test twice,
- * with io_uring and with threads, and each time with a loop that runs on a
- * thread of its own. Include after cmocka.h.
+ * loop.h: for the unit tests of what runs on live loops: each test with
+ * io_uring, with threads, and with a loop that polls, and each time with a
+ * loop that runs on a thread of its own. Include after cmocka.h.
  */
 #ifndef WEIR_TESTS_LOOP_H
 #define WEIR_TESTS_LOOP_H
@@ -27,7 +27,8 @@ static inline void *loop_thread(void *arg)
 	return NULL;
 }
 
-static inline int loop_setup(void **state, enum reactor_backend backend)
+static inline int loop_setup(
+	void **state, enum reactor_backend backend, uint64_t poll_ns)
 {
 	char path[] = "/tmp/weir-unit-XXXXXX";
 	struct loop *l = calloc(1, sizeof *l);
@@ -39,6 +40,7 @@ static inline int loop_setup(void **state, enum reactor_backend backend)
 		*state = NULL;
 		return 0; /* the tests skip */
 	}
+	reactor_live_poll(l->r, poll_ns);
 	l->fd = mkstemp(path);
 	unlink(path);
 	if (l->fd < 0 || ftruncate(l->fd, 1 << 20))
@@ -49,12 +51,17 @@ static inline int loop_setup(void **state, enum reactor_backend backend)
 
 static inline int loop_setup_uring(void **state)
 {
-	return loop_setup(state, REACTOR_URING);
+	return loop_setup(state, REACTOR_URING, 0);
 }
 
 static inline int loop_setup_threads(void **state)
 {
-	return loop_setup(state, REACTOR_THREADS);
+	return loop_setup(state, REACTOR_THREADS, 0);
+}
+
+static inline int loop_setup_polling(void **state)
+{
+	return loop_setup(state, REACTOR_AUTO, NSEC_PER_MSEC);
 }
 
 static inline int loop_teardown(void **state)
@@ -124,10 +131,12 @@ static inline void call(struct loop *l, void (*fn)(struct call *c), void *arg)
 	pthread_mutex_unlock(&c.lock);
 }
 
-#define BOTH(test)                                                             \
+#define EACH_LOOP(test)                                                        \
 	{#test " (io_uring)", test, loop_setup_uring, loop_teardown, NULL},    \
+		{#test " (threads)", test, loop_setup_threads, loop_teardown,  \
+			NULL},                                                 \
 	{                                                                      \
-#test " (threads)", test, loop_setup_threads, loop_teardown,   \
+#test " (polling)", test, loop_setup_polling, loop_teardown,   \
 			NULL                                                   \
 	}
 

@@ -166,11 +166,11 @@ static void more_io_than_the_ring_holds_all_completes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BOTH(what_is_written_is_read_back),
-		BOTH(a_read_at_the_end_is_short),
-		BOTH(a_bad_descriptor_is_an_error),
-		BOTH(a_punched_range_reads_as_zeroes),
-		BOTH(more_io_than_the_ring_holds_all_completes),
+		EACH_LOOP(what_is_written_is_read_back),
+		EACH_LOOP(a_read_at_the_end_is_short),
+		EACH_LOOP(a_bad_descriptor_is_an_error),
+		EACH_LOOP(a_punched_range_reads_as_zeroes),
+		EACH_LOOP(more_io_than_the_ring_holds_all_completes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -348,12 +348,12 @@ static void auto_always_gives_a_loop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BOTH(a_task_runs_on_the_loops_thread),
-		BOTH(posts_of_each_thread_run_once_and_in_order),
-		BOTH(a_task_may_post_itself_again),
-		BOTH(timers_fire_in_order_of_time_and_never_early),
-		BOTH(a_work_runs_beside_the_loop),
-		BOTH(works_that_block_do_not_hold_up_file_io),
+		EACH_LOOP(a_task_runs_on_the_loops_thread),
+		EACH_LOOP(posts_of_each_thread_run_once_and_in_order),
+		EACH_LOOP(a_task_may_post_itself_again),
+		EACH_LOOP(timers_fire_in_order_of_time_and_never_early),
+		EACH_LOOP(a_work_runs_beside_the_loop),
+		EACH_LOOP(works_that_block_do_not_hold_up_file_io),
 		cmocka_unit_test(a_stop_before_run_is_not_lost),
 		cmocka_unit_test(auto_always_gives_a_loop),
 	};

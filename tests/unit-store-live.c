@@ -154,7 +154,7 @@ static void run_on_two_loops(
 
 	(void)state;
 	for (unsigned i = 0; i < LOOPS; i++)
-		assert_int_equal(loop_setup(&loop[i], backend), 0);
+		assert_int_equal(loop_setup(&loop[i], backend, 0), 0);
 	if (!loop[0]) {
 		print_message("# no such loop here\n");
 		return;

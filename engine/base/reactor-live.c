@@ -15,8 +15,11 @@
  *    that tasks which post each other cannot starve the sockets.
  * 4. Timers are exact: libev's have the grain of epoll_wait(), a
  *    millisecond, so a timerfd is watched instead.
+ * 5. A loop that polls (poll.h) makes iterations that do not sleep until
+ *    there is something; whoever else wants the processor gets it in between.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
@@ -243,12 +246,53 @@ static void live_busy(struct ev_loop *loop, ev_idle *w, int events)
 	(void)events;
 }
 
+/* First after the wait: what is to be called now besides ourselves? */
+static void live_woke(struct ev_loop *loop, ev_check *w, int events)
+{
+	struct live *l = w->data;
+
+	(void)events;
+	l->nevents = ev_pending_count(loop);
+	l->woke_ns = live_now(&l->base);
+}
+
+static bool live_stopping(struct live *l)
+{
+	return atomic_load_explicit(&l->stop, memory_order_relaxed);
+}
+
+/* Wait for something and handle it; look for it for a while first. */
+static void live_poll(struct live *l)
+{
+	uint64_t start = live_now(&l->base);
+	uint64_t end = start + poll_window(&l->poll);
+	bool found = false;
+
+	for (uint64_t now = start; !found && now < end;
+		now = live_now(&l->base)) {
+		ev_run(l->loop, EVRUN_NOWAIT);
+		found = l->nevents || live_stopping(l);
+		if (!found)
+			sched_yield();
+	}
+	if (!found)
+		ev_run(l->loop, EVRUN_ONCE);
+	poll_waited(&l->poll, l->woke_ns - start);
+}
+
 static void live_run(struct reactor *r)
 {
 	struct live *l = to_live(r);
 
 	atomic_store_explicit(&l->thread, pthread_self(), memory_order_relaxed);
-	ev_run(l->loop, 0);
+	if (l->poll.most_ns) {
+		ev_check_start(l->loop, &l->woke);
+		while (!live_stopping(l))
+			live_poll(l);
+		ev_check_stop(l->loop, &l->woke);
+	} else {
+		ev_run(l->loop, 0);
+	}
 	atomic_store_explicit(&l->thread, 0, memory_order_relaxed);
 	atomic_store(&l->stop, false);
 }
@@ -318,10 +362,13 @@ static void live_watch(struct live *l)
 	ev_io_init(&l->timer_io, live_timer_ready, l->timer_fd, EV_READ);
 	ev_prepare_init(&l->run, live_run_ready);
 	ev_prepare_init(&l->sleep, live_sleep);
+	ev_check_init(&l->woke, live_woke);
 	ev_idle_init(&l->busy, live_busy);
+	ev_set_priority(&l->woke, EV_MAXPRI);
 	ev_set_priority(&l->run, EV_MAXPRI);
 	ev_set_priority(&l->sleep, EV_MINPRI);
 	l->wake.data = l->timer_io.data = l->run.data = l->sleep.data = l;
+	l->woke.data = l;
 	ev_async_start(l->loop, &l->wake);
 	ev_io_start(l->loop, &l->timer_io);
 	ev_prepare_start(l->loop, &l->run);
@@ -389,6 +436,16 @@ void reactor_live_after_fork(struct reactor *r)
 	while ((node = list_pop_head(&queued)))
 		live_io(r, list_entry(node, struct reactor_io, link));
 	ev_loop_fork(l->loop);
+}
+
+void reactor_live_poll(struct reactor *r, uint64_t most_ns)
+{
+	to_live(r)->poll = (struct poll){.most_ns = most_ns};
+}
+
+void reactor_live_met(struct reactor *r, unsigned n)
+{
+	poll_met(&to_live(r)->poll, n);
 }
 
 enum reactor_backend reactor_live_backend(const struct reactor *r)

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "heap.h"
+#include "poll.h"
 #include "reactor.h"
 
 struct uring;
@@ -43,6 +44,10 @@ struct live {
 	ev_io timer_io;
 	ev_prepare run, sleep; /* first and last before the loop waits */
 	ev_idle busy;          /* active: do not wait */
+	struct poll poll;
+	ev_check woke;    /* first after the wait, if the loop polls */
+	unsigned nevents; /* found by the last wait */
+	uint64_t woke_ns;
 
 	/* Everyone's, under the lock. */
 	pthread_mutex_t lock;

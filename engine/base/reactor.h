@@ -193,6 +193,15 @@ int reactor_live_new(unsigned id, enum reactor_backend backend,
  */
 void reactor_live_after_fork(struct reactor *r);
 
+/*
+ * Before the loop runs: look for events for up to `most_ns` before it sleeps,
+ * while its waits are that short (poll.h). 0, as it is at first: never.
+ */
+void reactor_live_poll(struct reactor *r, uint64_t most_ns);
+
+/* The loop met `n` requests at once: polling is for few. Loop thread only. */
+void reactor_live_met(struct reactor *r, unsigned n);
+
 /* What AUTO came to: REACTOR_URING or REACTOR_THREADS. */
 enum reactor_backend reactor_live_backend(const struct reactor *r);
 
