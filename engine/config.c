@@ -45,6 +45,8 @@ void engine_config_init(struct engine_config *c)
 		.cache_size = default_cache_size(),
 		.page_size = PAGE_SIZE_DEFAULT,
 		.block_size = BLOCK_SIZE_DEFAULT,
+		.subpage = true,
+		.multipage = true,
 		.dirty_expire_ns = DIRTY_EXPIRE_DEFAULT,
 		.error_timeout_ns = ERROR_TIMEOUT_DEFAULT,
 		.inflight_bytes = INFLIGHT_DEFAULT,

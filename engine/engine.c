@@ -46,6 +46,7 @@ static int build(struct engine *e, struct error *error)
 		.extra = PAYLOAD_SPACE,
 		.page_size = k->page_size,
 		.block_size = k->block_size,
+		.subpage = k->subpage,
 	};
 	struct writeback_config writeback = {
 		.dirty_limit = k->dirty_limit,

@@ -43,6 +43,8 @@ struct engine_config {
 	uint64_t cache_size;       /* bytes */
 	uint32_t page_size;        /* bytes, 4K..1M, a power of two */
 	uint32_t block_size;       /* bytes, 512..page_size, a power of two */
+	bool subpage;              /* a page is readable in part */
+	bool multipage;            /* writes go by runs of pages */
 	uint64_t dirty_limit;      /* bytes */
 	uint64_t dirty_background; /* bytes */
 	uint64_t dirty_expire_ns;

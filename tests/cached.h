@@ -65,17 +65,10 @@ static inline bool data_same(
 
 /* --- life ---------------------------------------------------------------- */
 
-static inline struct cached *cached_new(uint64_t size, uint64_t cache_size,
-	uint32_t page_size, uint32_t block_size)
+static inline struct cached *cached_make(
+	uint64_t size, struct cache_config config)
 {
 	struct cached *c = calloc(1, sizeof(*c));
-	struct cache_config config = {
-		.size = size,
-		.cache_size = cache_size,
-		.extra = 64 * MIB,
-		.page_size = page_size,
-		.block_size = block_size,
-	};
 	struct error error = {""};
 	unsigned char *data = malloc(size <= DATA_MAX ? size : 1);
 	char spec[64];
@@ -83,7 +76,7 @@ static inline struct cached *cached_new(uint64_t size, uint64_t cache_size,
 	assert_non_null(c);
 	assert_non_null(data);
 	c->size = size;
-	c->loop = reactor_sim_new(size + block_size);
+	c->loop = reactor_sim_new(size + config.block_size);
 	snprintf(spec, sizeof(spec), "fault:record=on,mem:%llu",
 		(unsigned long long)size);
 	c->store = store_must_open(spec);
@@ -97,8 +90,22 @@ static inline struct cached *cached_new(uint64_t size, uint64_t cache_size,
 	store_fault_record(c->store, true);
 	assert_int_equal(placement_open(c->store, &c->placement, &error), 0);
 	config.clock = c->loop;
+	config.size = size;
+	config.extra = 64 * MIB;
 	assert_int_equal(cache_new(&config, c->placement, &c->cache), 0);
 	return c;
+}
+
+static inline struct cached *cached_new(uint64_t size, uint64_t cache_size,
+	uint32_t page_size, uint32_t block_size)
+{
+	return cached_make(size,
+		(struct cache_config){
+			.cache_size = cache_size,
+			.page_size = page_size,
+			.block_size = block_size,
+			.subpage = true,
+		});
 }
 
 static inline struct cache_counts counts_of(struct cached *c)

@@ -89,6 +89,7 @@ struct cache {
 	unsigned page_shift, block_shift, shard_shift;
 	unsigned page_blocks, page_frames, map_words;
 	size_t page_struct; /* bytes of a struct page */
+	bool subpage;       /* as in cache_config */
 	struct arena arena;
 
 	_Alignas(64) _Atomic(uint64_t) charged;
@@ -285,10 +286,11 @@ uint64_t reclaim(struct cache *c, uint64_t need);
 
 /* --- fills --------------------------------------------------------------- */
 
-/* Start fills of what is missing and not on its way in [offset, end). 0 or
- * -ENOMEM. No lock held; on `r`. */
-int fill_start(
-	struct cache *c, uint64_t offset, uint64_t end, struct reactor *r);
+/* Start fills of what is missing and not on its way in [offset, end);
+ * `exact`: read nothing else from the store. 0 or -ENOMEM. No lock held; on
+ * `r`. */
+int fill_start(struct cache *c, uint64_t offset, uint64_t end, bool exact,
+	struct reactor *r);
 /*
  * Wait for the fill of the blocks that [offset, end), in one page, touch. 0:
  * they are uptodate, or nobody fills them; else -EINPROGRESS.

@@ -20,6 +20,7 @@ static void set_geometry(struct cache *c, const struct cache_config *k)
 	c->clock = k->clock;
 	c->size = k->size;
 	c->cache_size = k->cache_size;
+	c->subpage = k->subpage;
 	c->page_shift = log2_of(k->page_size);
 	c->block_shift = log2_of(k->block_size);
 	c->page_blocks = k->page_size / k->block_size;

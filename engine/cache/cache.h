@@ -24,7 +24,8 @@
  *     is written again. An unstable block that is written becomes dirty only.
  *  2. Only a page with no dirty, writeback or unstable block and no holder
  *     may be reclaimed; just those pages are on the reclaim lists.
- *  3. A read whose blocks are all uptodate does no store I/O.
+ *  3. A read whose blocks are all uptodate does no store I/O. Without
+ *     `subpage` all blocks of its pages have to be.
  *  4. A write that covers whole blocks reads nothing; one that covers part
  *     of a block fills that block first.
  *  5. A fill never overwrites an uptodate block; one filler per block.
@@ -58,6 +59,7 @@ struct cache_config {
 	uint64_t extra;        /* bytes of address space for payloads */
 	uint32_t page_size;    /* bytes, a power of two */
 	uint32_t block_size;   /* bytes, a power of two <= page_size */
+	bool subpage;          /* a page is readable in part */
 };
 
 /* 0 or -ENOMEM. */
@@ -161,7 +163,7 @@ struct cache_io {
 	struct iovec *iov;
 	unsigned niov, max_iov;
 	size_t iov_skip;       /* write: bytes of iov[0] that are behind pos */
-	bool exact;            /* read: fill no more than is asked for */
+	bool exact;            /* fill no more than is asked for */
 	bool missed;           /* had to wait for a fill */
 	bool locked_by_caller; /* holds the range lock itself */
 };

@@ -3,8 +3,9 @@
  * read.c: reading through the cache.
  *
  * Goes page by page while blocks are uptodate (state rule 3). At the first
- * that is not, everything missing in the rest of the request is asked for at
- * once, and the reader waits for its page; woken, it goes on from there.
+ * that is not, everything missing in the pages of the rest of the request is
+ * asked for at once, and the reader waits for its page; woken, it goes on from
+ * there. After a failure it wants only what it was asked for.
  */
 #include <errno.h>
 #include <string.h>
@@ -53,6 +54,33 @@ static int give(
 	return 0;
 }
 
+/* Must the whole page be there, for a part of it to be read? */
+static bool whole_page(const struct cache *c, const struct cache_io *io)
+{
+	return !c->subpage && !io->exact;
+}
+
+/* Are the blocks there that a read of [pos, end), in one page, needs? */
+static bool readable(const struct cache *c, struct shard *sh,
+	const struct page *p, const struct cache_io *io, uint64_t end)
+{
+	const uint64_t *uptodate = page_map(c, p, MAP_UPTODATE);
+	uint64_t from = io->pos;
+	unsigned first, count;
+
+	if (whole_page(c, io)) {
+		from = page_offset(c, p);
+		end = page_end(c, from);
+	}
+	first = block_of(c, from);
+	count = blocks_touched(c, from, end);
+	if (bitmap_all(uptodate, first, count))
+		return true;
+	if (!io->missed && io->reactor && bitmap_any(uptodate, first, count))
+		sh->partial_hits++;
+	return false;
+}
+
 /* Read what is there of [pos, stop), in one shard. -ENODATA at the first
  * byte that is missing. Lock held. */
 static int read_locked(
@@ -61,20 +89,12 @@ static int read_locked(
 	while (io->pos < stop) {
 		uint64_t end = min_u64(page_end(c, io->pos), stop);
 		struct page *p = index_find(c, sh, io->pos);
-		unsigned first = block_of(c, io->pos);
-		unsigned count = blocks_touched(c, io->pos, end);
 		int err;
 
-		if (!p)
+		if (!p || !readable(c, sh, p, io, end))
 			return -ENODATA;
-		if (!bitmap_all(page_map(c, p, MAP_UPTODATE), first, count)) {
-			if (bitmap_any(page_map(c, p, MAP_UPTODATE), first,
-				    count) &&
-				!io->missed && io->reactor)
-				sh->partial_hits++;
-			return -ENODATA;
-		}
-		page_touch(p, first, count);
+		page_touch(p, block_of(c, io->pos),
+			blocks_touched(c, io->pos, end));
 		err = give(c, p, io, end);
 		if (err)
 			return err;
@@ -119,19 +139,23 @@ static int read_segment(struct cache *c, struct cache_io *io)
  */
 static int miss(struct cache *c, struct cache_io *io)
 {
-	uint64_t stop = min_u64(page_end(c, io->pos), io->end);
 	uint64_t unit = io->exact ? block_size(c) : page_size(c);
+	uint64_t from = whole_page(c, io) ? round_down(io->pos, unit) : io->pos;
+	uint64_t stop = page_end(c, io->pos);
 	int err = 0;
 
 	if (!io->reactor)
 		return -EAGAIN;
+	if (!whole_page(c, io))
+		stop = min_u64(stop, io->end);
 	if (io->missed)
-		err = fill_wait(c, io->pos, stop, &io->waiter);
+		err = fill_wait(c, from, stop, &io->waiter);
 	io->missed = true;
 	if (!err)
 		err = fill_start(c, round_down(io->pos, unit),
-			min_u64(round_up(io->end, unit), c->size), io->reactor);
-	return err ? err : fill_wait(c, io->pos, stop, &io->waiter);
+			min_u64(round_up(io->end, unit), c->size), io->exact,
+			io->reactor);
+	return err ? err : fill_wait(c, from, stop, &io->waiter);
 }
 
 int cache_read(struct cache *c, struct cache_io *io)

@@ -233,8 +233,8 @@ static int fill_edge(struct cache *c, const struct cache_io *io, uint64_t at)
 
 	if (covers_block(c, io, at))
 		return 0;
-	return fill_start(
-		c, from, min_u64(from + block_size(c), c->size), io->reactor);
+	return fill_start(c, from, min_u64(from + block_size(c), c->size), true,
+		io->reactor);
 }
 
 /* Wait for the edges in pos's page. */
@@ -272,6 +272,11 @@ int cache_write(struct cache *c, struct cache_io *io)
 	int err = io->waiter.error;
 
 	io->waiter.error = 0;
+	/* It may be that of a reader's fill, of more than an edge. */
+	if (err && !io->exact) {
+		io->exact = true;
+		err = 0;
+	}
 	while (!err && io->pos < io->end) {
 		io->waiter.reactor = io->reactor;
 		err = write_segment(c, io);
