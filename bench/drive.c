@@ -3,12 +3,20 @@
  * drive.c: the engine's own speed: requests with no socket in between.
  *
  *   drive [--op=read|write] [--bs=SIZE] [--count=N] [--threads=N]
- *         [--span=SIZE] [--random] [KEY=VALUE...]
+ *         [--span=SIZE] [--random] [--payload] [--scatter=N] [KEY=VALUE...]
  *
  * Fills the span, then times `count` requests from each of `threads` foreign
  * threads, all hits: each is answered inside engine_submit(). Prints
  * requests/s and ns per request. Under `valgrind --tool=callgrind
  * --toggle-collect=engine_submit` it counts the instructions of a request.
+ *
+ * --payload: as weir-server does it, data is received into and sent from the
+ * cache's own memory, so that nothing is copied.
+ * --scatter: instead of filling the span, writes N times at random in it, and
+ * tells the reads of the store before and after. What subpage=off costs:
+ *
+ *   drive --scatter=300000 --count=100000 --random --bs=1K --span=512M \
+ *         page-size=4K block-size=1K store=mem:512M subpage=off
  */
 #include <errno.h>
 #include <getopt.h>
@@ -26,7 +34,8 @@ struct drive {
 	enum engine_op op;
 	uint64_t bs, count, span;
 	unsigned threads;
-	bool random;
+	bool random, payload;
+	uint64_t scatter;
 	struct engine_config config;
 	struct engine *engine;
 	struct engine_export *export;
@@ -67,6 +76,13 @@ static void answered(struct engine_request *req)
 	sem_post(&p->thread->done);
 }
 
+static void give_memory(struct pending *p)
+{
+	p->req.buf = NULL;
+	if (p->req.op == ENGINE_WRITE && engine_payload(&p->req))
+		fail("payload", -ENOMEM);
+}
+
 /* One request, to its end. */
 static void request(struct thread *t, struct pending *p, enum engine_op op,
 	uint64_t offset, void *buf)
@@ -79,6 +95,8 @@ static void request(struct thread *t, struct pending *p, enum engine_op op,
 	p->req.export = t->d->export;
 	p->req.buf = buf;
 	p->req.done = answered;
+	if (t->d->payload)
+		give_memory(p);
 	if (!engine_submit(&p->req)) {
 		t->waited++;
 		while (sem_wait(&t->done))
@@ -86,6 +104,8 @@ static void request(struct thread *t, struct pending *p, enum engine_op op,
 	}
 	if (p->req.error)
 		fail("request", p->req.error);
+	if (t->d->payload && op == ENGINE_READ)
+		engine_release(&p->req);
 }
 
 static uint64_t next_random(uint64_t *state)
@@ -124,14 +144,29 @@ static void fill(struct drive *d)
 	struct thread t = {.d = d};
 	struct pending *p = malloc(sizeof(*p));
 	void *buf = calloc(1, d->bs);
+	uint64_t slots = d->span / d->bs, state = 1;
 
 	if (!p || !buf)
 		fail("fill", -ENOMEM);
 	sem_init(&t.done, 0, 0);
-	for (uint64_t at = 0; at + d->bs <= d->span; at += d->bs)
-		request(&t, p, ENGINE_WRITE, at, buf);
+	for (uint64_t i = 0; i < d->scatter; i++)
+		request(&t, p, ENGINE_WRITE,
+			next_random(&state) % slots * d->bs, buf);
+	for (uint64_t i = 0; i < slots && !d->scatter; i++)
+		request(&t, p, ENGINE_WRITE, i * d->bs, buf);
 	free(buf);
 	free(p);
+}
+
+static unsigned long long store_reads(struct drive *d)
+{
+	static const char key[] = "\"store_reads\":";
+	char *json = engine_stats_json(d->engine, "drive");
+	char *at = json ? strstr(json, key) : NULL;
+	unsigned long long n = at ? strtoull(at + strlen(key), NULL, 10) : 0;
+
+	free(json);
+	return n;
 }
 
 static void measure(struct drive *d)
@@ -194,7 +229,11 @@ static void drive(struct drive *d)
 	d->export = engine_export_new(d->engine, false, d->config.cache);
 	pthread_create(&id, NULL, loop_thread, loop);
 	fill(d);
+	if (d->scatter)
+		printf("%llu reads of the store\n", store_reads(d));
 	measure(d);
+	if (d->scatter)
+		printf("%llu reads of the store\n", store_reads(d));
 	engine_shutdown(d->engine, 0, stopped, loop);
 	pthread_join(id, NULL);
 	engine_close(d->engine);
@@ -236,7 +275,9 @@ int main(int argc, char **argv)
 		{"count", required_argument, NULL, 'c'},
 		{"threads", required_argument, NULL, 't'},
 		{"span", required_argument, NULL, 's'},
-		{"random", no_argument, NULL, 'r'}, {0}};
+		{"random", no_argument, NULL, 'r'},
+		{"payload", no_argument, NULL, 'p'},
+		{"scatter", required_argument, NULL, 'w'}, {0}};
 	struct drive d = {.op = ENGINE_READ,
 		.bs = 4096,
 		.count = 1000000,
@@ -266,6 +307,12 @@ int main(int argc, char **argv)
 			break;
 		case 'r':
 			d.random = true;
+			break;
+		case 'p':
+			d.payload = true;
+			break;
+		case 'w':
+			d.scatter = size_arg(optarg);
 			break;
 		default:
 			return 1;

@@ -60,9 +60,12 @@ int step_cache(struct request *r)
 
 /* --- writes -------------------------------------------------------------- */
 
+/* With multipage off each block is admitted, looked up and changed by itself. */
 static uint64_t piece_end(const struct request *r, uint64_t end)
 {
-	uint64_t piece = throttle_piece(r->e->throttle);
+	const struct engine_config *k = &r->e->config;
+	uint64_t piece =
+		k->multipage ? throttle_piece(r->e->throttle) : k->block_size;
 	uint64_t stop = r->io.pos / piece * piece + piece;
 
 	return stop < end ? stop : end;

@@ -120,6 +120,8 @@ void plan_make(struct plan *p, uint64_t seed, unsigned ops)
 	p->ops = (unsigned)between(&random, 10, 150);
 	if (ops)
 		p->ops = ops;
+	p->subpage = percent(&random, 70);
+	p->multipage = percent(&random, 70);
 }
 
 void plan_print(const struct plan *p, char *buf, size_t size)
@@ -134,9 +136,11 @@ void plan_print(const struct plan *p, char *buf, size_t size)
 			modes[p->mode[i]], p->readonly[i] ? "r" : "");
 	snprintf(buf, size,
 		"size=%" PRIu64 " page=%" PRIu32 " block=%" PRIu32
-		" cache=%" PRIu64 " limit=%" PRIu64 " background=%" PRIu64
+		"%s%s cache=%" PRIu64 " limit=%" PRIu64 " background=%" PRIu64
 		" exports=%s clients=%u depth=%u faults=%#x end=%s ops=%u",
-		p->size, p->page_size, p->block_size, p->cache_size,
+		p->size, p->page_size, p->block_size,
+		p->subpage ? "" : " subpage=off",
+		p->multipage ? "" : " multipage=off", p->cache_size,
 		p->dirty_limit, p->dirty_background, exports, p->clients,
 		p->depth, p->faults, ends[p->end], p->ops);
 }

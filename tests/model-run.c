@@ -145,6 +145,8 @@ static void configure(const struct run *run, struct engine_config *c)
 	c->cache_size = p->cache_size;
 	c->page_size = p->page_size;
 	c->block_size = p->block_size;
+	c->subpage = p->subpage;
+	c->multipage = p->multipage;
 	c->dirty_limit = p->dirty_limit;
 	c->dirty_background = p->dirty_background;
 	c->dirty_expire_ns = p->dirty_expire_ns;

@@ -49,6 +49,7 @@ struct plan {
 	uint64_t cache_size, dirty_limit, dirty_background;
 	uint64_t dirty_expire_ns, error_timeout_ns;
 	uint32_t page_size, block_size;
+	bool subpage, multipage;
 	unsigned exports, clients, depth;
 	enum engine_cache_mode mode[MODEL_EXPORTS];
 	bool readonly[MODEL_EXPORTS];
