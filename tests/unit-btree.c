@@ -10,27 +10,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <cmocka.h>
 
 #include "base/random.h"
 #include "placement/btree.h"
-
-/* The linker puts this in place of mmap(): memory runs out when told to. */
-static bool no_memory;
-
-void *__real_mmap(void *, size_t, int, int, int, off_t);
-void *__wrap_mmap(void *, size_t, int, int, int, off_t);
-void *__wrap_mmap(
-	void *at, size_t length, int prot, int flags, int fd, off_t offset)
-{
-	if (no_memory) {
-		errno = ENOMEM;
-		return MAP_FAILED;
-	}
-	return __real_mmap(at, length, prot, flags, fd, offset);
-}
+#include "no-memory.h"
 
 /* What the tree ought to hold. */
 struct sorted {
