@@ -60,7 +60,8 @@ int step_cache(struct request *r)
 
 /* --- writes -------------------------------------------------------------- */
 
-/* With multipage off each block is admitted, looked up and changed by itself. */
+/* With multipage off each block is admitted, looked up, copied and noted by
+ * itself. */
 static uint64_t piece_end(const struct request *r, uint64_t end)
 {
 	const struct engine_config *k = &r->e->config;
@@ -162,7 +163,8 @@ static int write_begin(struct request *r)
 	struct engine_request *req = request_front(r);
 	int err = 0;
 
-	if (req->buf && req->length > FLAT_IN_PLACE)
+	r->io.copy = !r->e->config.multipage;
+	if (req->buf && req->length > FLAT_IN_PLACE && !r->io.copy)
 		err = flat_to_payload(r);
 	if (err)
 		return err;

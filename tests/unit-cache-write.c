@@ -114,6 +114,23 @@ static void payload_becomes_the_pages_without_a_copy(void **state)
 	clean(c);
 }
 
+static void payload_is_copied_if_that_is_asked_for(void **state)
+{
+	struct cached *c = *state;
+	struct cached_io *w = write_new(c, 2, 100, 2 * PAGE), *x;
+
+	write_use_payload(c, w);
+	w->io.copy = true;
+	assert_int_equal(io_finish(c, w, cache_write), 0);
+	memset(w->iov[0].iov_base, 0, w->iov[0].iov_len);
+	cache_release(c->cache, w->iov, (unsigned)w->npayload);
+	write_end(c, w);
+	x = hold(c, 100, 2 * PAGE);
+	assert_true(holds(x, 2, 100));
+	let_go(c, x);
+	clean(c);
+}
+
 static void payload_of_a_page_is_one_piece(void **state)
 {
 	struct cached *c = *state;
@@ -359,6 +376,7 @@ int main(void)
 		TEST(rule6_held_memory_outlives_its_page),
 		TEST(rule6_store_gets_what_was_taken),
 		TEST(payload_becomes_the_pages_without_a_copy),
+		TEST(payload_is_copied_if_that_is_asked_for),
 		TEST(payload_of_a_page_is_one_piece),
 		TEST(zeroes_need_no_memory_of_the_writer),
 		TEST(charge_is_used_for_what_was_not_dirty),

@@ -405,6 +405,30 @@ static void slow_store_leaves_cached_reads_fast(void **state)
 	assert_true(rig_sees(r, 2, 0, 2 * MIB));
 }
 
+/* How often a write of 256K at `at` is looked at by the throttle. */
+static uint64_t checks(struct rig *r, uint64_t at)
+{
+	uint64_t before = stat_value(r->engine, "throttle_checks");
+
+	assert_int_equal(rig_write(r, 2, at, 256 * KIB), 0);
+	assert_true(rig_sees(r, 2, at, 256 * KIB));
+	return stat_value(r->engine, "throttle_checks") - before;
+}
+
+static void write_is_admitted_once_or_by_blocks(void **state)
+{
+	struct rig *r = *state, *blocks = rig_new(4 * MIB);
+
+	assert_int_equal(checks(r, 0), 1);
+	assert_int_equal(checks(r, MIB + 100), 2); /* over a piece's end */
+	blocks->config.cache_size = 2 * MIB;
+	blocks->config.multipage = false;
+	rig_open(blocks);
+	assert_int_equal(checks(blocks, 0), 64);
+	assert_int_equal(checks(blocks, MIB + 100), 65);
+	rig_free(blocks);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -434,6 +458,7 @@ int main(void)
 		T(direct_export_keeps_no_page),
 		T(prefetched_range_is_read_without_the_store),
 		T(slow_store_leaves_cached_reads_fast),
+		T(write_is_admitted_once_or_by_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -163,6 +163,7 @@ struct cache_io {
 	struct iovec *iov;
 	unsigned niov, max_iov;
 	size_t iov_skip;       /* write: bytes of iov[0] that are behind pos */
+	bool copy;             /* write: never keep the payload's memory */
 	bool exact;            /* fill no more than is asked for */
 	bool missed;           /* had to wait for a fill */
 	bool locked_by_caller; /* holds the range lock itself */

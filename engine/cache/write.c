@@ -59,7 +59,7 @@ static unsigned char *source(const struct cache_io *io)
 /* May the n bytes at pos, all in one frame, take the frame's place? */
 static bool may_swap(const struct cache_io *io, size_t n)
 {
-	return n == FRAME_SIZE && io->source == CACHE_PAYLOAD;
+	return n == FRAME_SIZE && io->source == CACHE_PAYLOAD && !io->copy;
 }
 
 static size_t frame_part(const struct cache_io *io, uint64_t pos, uint64_t stop)
