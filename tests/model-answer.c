@@ -242,7 +242,7 @@ static void check_durable(struct op *op)
 	struct run *run = op->run;
 	char why[1600], line[1700];
 
-	if (shadow_durable(run->shadow, run->map, why, sizeof(why)))
+	if (shadow_durable(run->shadow, image_cut(run), why, sizeof(why)))
 		return;
 	snprintf(line, sizeof(line), "not durable: %s", why);
 	op_fail(op, line);

@@ -65,8 +65,10 @@ struct run {
 	bool verbose;
 	char failure[2048]; /* what is wrong; "" so far so good */
 
-	int image; /* the device, a memory file: what is durable */
+	int image; /* the store, a memory file: what is durable */
 	unsigned char *map;
+	uint64_t store_size; /* bytes */
+	unsigned char *copy; /* of it */
 	struct shadow *shadow;
 	uint32_t last_id;
 
@@ -140,6 +142,17 @@ __attribute__((format(printf, 2, 3))) void run_fail(
 void fault_change(struct run *run);
 /* Nothing goes wrong any more. */
 void fault_clear(struct run *run);
+
+/* --- model-image.c ------------------------------------------------------- */
+
+/* Make the store as the plan has it. */
+void image_make(struct run *run);
+void image_free(struct run *run);
+/* What the device holds, with the store closed or its power cut. Valid until
+ * the next call of either. */
+const unsigned char *image_now(struct run *run);
+/* What it would hold if the power were cut now. */
+const unsigned char *image_cut(struct run *run);
 
 /* --- model-run.c --------------------------------------------------------- */
 

@@ -257,12 +257,37 @@ static void a_close_in_order_keeps_everything(void **state)
 	bed_close(b);
 }
 
+static void a_snapshot_is_what_a_cut_would_leave_and_changes_nothing(
+	void **state)
+{
+	char image[SIZE], file[SECTORS + 1], before[SECTORS + 1];
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 30; seed++) {
+		struct bed *b = bed_open("");
+
+		bed_write(b, 0, SECTORS, 'a', 0);
+		assert_int_equal(bed_flush(b), 0);
+		bed_write(b, 8, SECTORS / 2, 'b', 0);
+		bed_write(b, 0, SECTORS / 4, 'c', 0);
+		bed_file(b, before);
+		store_fault_snapshot(b->s, seed, image);
+		assert_string_equal(bed_file(b, file), before);
+		store_fault_power_cut(b->s, seed);
+		bed_file(b, file);
+		assert_memory_equal(image, b->buf, SIZE);
+		bed_close(b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unflushed_writes_are_read_but_not_in_the_file),
 		cmocka_unit_test(
 			a_power_cut_keeps_what_was_flushed_and_any_of_the_rest),
+		cmocka_unit_test(
+			a_snapshot_is_what_a_cut_would_leave_and_changes_nothing),
 		cmocka_unit_test(each_version_of_a_sector_can_survive),
 		cmocka_unit_test(fua_is_durable_and_not_undone_by_older_writes),
 		cmocka_unit_test(a_write_after_the_flush_began_is_not_covered),

@@ -348,6 +348,11 @@ void store_fault_power_cut(struct store *s, uint64_t seed)
 	store_fault_release(s);
 }
 
+void store_fault_snapshot(struct store *s, uint64_t seed, void *image)
+{
+	volatile_snapshot(to_fault(s)->inner, seed, image);
+}
+
 /* --- open and close -------------------------------------------------------- */
 
 static void fault_close(struct store *s)

@@ -83,4 +83,10 @@ size_t store_fault_log(
  */
 void store_fault_power_cut(struct store *s, uint64_t seed);
 
+/*
+ * What a power cut would leave in the file now, to `image`, of the store's
+ * size; everything goes on. In front of a "volatile:PATH" store only.
+ */
+void store_fault_snapshot(struct store *s, uint64_t seed, void *image);
+
 #endif

@@ -95,6 +95,7 @@ static struct pending *pending_new(const struct store_io *io)
 	return w;
 }
 
+/* Its sectors from `first` on, to where they lie in an image. */
 static void pending_copy(
 	const struct pending *w, char *image, unsigned first, unsigned count)
 {
@@ -106,15 +107,15 @@ static void pending_copy(
 		memset(image + w->offset + at, 0, length);
 }
 
-/* Bring its living sectors to the medium. */
-static void pending_apply(struct volatile_store *v, const struct pending *w)
+/* Bring its living sectors to an image of the medium. */
+static void pending_apply(const struct pending *w, char *image)
 {
 	unsigned at = 0, end;
 
 	while (at < w->sectors) {
 		at = bitmap_find(w->dead, at, w->sectors, false);
 		end = bitmap_find(w->dead, at, w->sectors, true);
-		pending_copy(w, v->durable, at, end - at);
+		pending_copy(w, image, at, end - at);
 		at = end;
 	}
 }
@@ -140,7 +141,7 @@ static void volatile_write_done(
 	w->completion = ++v->completed;
 	if (!(flags & STORE_FUA))
 		return;
-	pending_apply(v, w);
+	pending_apply(w, v->durable);
 	for (struct list *node = w->link.prev; node != &v->pending;
 		node = node->prev)
 		pending_overtake(list_entry(node, struct pending, link), w);
@@ -155,7 +156,7 @@ static void volatile_flush_done(struct volatile_store *v, uint64_t completion)
 
 		if (!w->completion || w->completion > completion)
 			continue;
-		pending_apply(v, w);
+		pending_apply(w, v->durable);
 		pending_free(w);
 	}
 }
@@ -252,24 +253,58 @@ void volatile_flush_failed(struct store *s, uint64_t seed)
 	}
 }
 
+/* A power cut's lottery: from nothing to everything had got through. */
+struct lottery {
+	uint64_t seed, quarters;
+};
+
+static struct lottery lottery(uint64_t seed)
+{
+	struct lottery l = {.seed = seed};
+
+	l.quarters = random_below(&l.seed, 5);
+	return l;
+}
+
+static bool lottery_won(struct lottery *l)
+{
+	return random_below(&l->seed, 4) < l->quarters;
+}
+
 void volatile_power_cut(struct store *s, uint64_t seed)
 {
 	struct volatile_store *v = to_volatile(s);
-	/* How much had got through: from nothing to everything. */
-	uint64_t quarters = random_below(&seed, 5);
+	struct lottery l = lottery(seed);
 	SCOPED_LOCK(&v->lock);
 
 	list_for_each_safe (node, &v->pending) {
 		struct pending *w = list_entry(node, struct pending, link);
 
 		for (unsigned i = 0; i < w->sectors; i++) {
-			if (random_below(&seed, 4) >= quarters)
+			if (!lottery_won(&l))
 				bitmap_set(w->dead, i, 1);
 		}
-		pending_apply(v, w);
+		pending_apply(w, v->durable);
 		pending_free(w);
 	}
 	v->off = true;
+}
+
+void volatile_snapshot(struct store *s, uint64_t seed, void *image)
+{
+	struct volatile_store *v = to_volatile(s);
+	struct lottery l = lottery(seed);
+	SCOPED_LOCK(&v->lock);
+
+	memcpy(image, v->durable, v->base.info.size);
+	list_for_each (node, &v->pending) {
+		struct pending *w = list_entry(node, struct pending, link);
+
+		for (unsigned i = 0; i < w->sectors; i++) {
+			if (lottery_won(&l) && !bitmap_test(w->dead, i))
+				pending_copy(w, image, i, 1);
+		}
+	}
 }
 
 static void volatile_close(struct store *s)
@@ -280,7 +315,7 @@ static void volatile_close(struct store *s)
 	list_for_each_safe (node, &v->pending) {
 		struct pending *w = list_entry(node, struct pending, link);
 
-		pending_apply(v, w);
+		pending_apply(w, v->durable);
 		pending_free(w);
 	}
 	if (v->current)

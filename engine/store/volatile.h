@@ -21,4 +21,7 @@ void volatile_flush_failed(struct store *s, uint64_t seed);
 /* See store_fault_power_cut(). */
 void volatile_power_cut(struct store *s, uint64_t seed);
 
+/* See store_fault_snapshot(). */
+void volatile_snapshot(struct store *s, uint64_t seed, void *image);
+
 #endif
