@@ -4,12 +4,26 @@
  * page is kept. What other exports left dirty in the range is written first.
  *
  * A write's whole blocks go to the placement (request-through.c); a read
- * goes there with its ends rounded out to what the store can address.
+ * goes there with its ends rounded out to what the store can address:
+ *
+ *   DIRTY (written back) -> LOCK -> IDLE -> STORE
+ *
+ * The lock is shared: reads run side by side, but nothing is written to the
+ * store meanwhile, so that each block is seen as it was or as it will be. It
+ * comes after the writing back, which it would keep off. What becomes dirty
+ * in between was written by somebody who had no answer when we began.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "engine-impl.h"
+
+enum direct_phase {
+	DIRECT_DIRTY,
+	DIRECT_LOCK,
+	DIRECT_IDLE,
+	DIRECT_STORE,
+};
 
 static uint64_t align_of(const struct request *r)
 {
@@ -62,36 +76,64 @@ static void copy_out(const struct engine_request *req)
 	}
 }
 
+static int direct_end(struct request *r, struct engine_request *req, int error)
+{
+	cache_range_unlock(r->e->cache, &r->lock);
+	if (error)
+		return error;
+	direct_trim(r, req);
+	if (req->buf)
+		copy_out(req);
+	return 0;
+}
+
+static int direct_begin(struct request *r, const struct engine_request *req)
+{
+	uint64_t end = req->offset + req->length;
+
+	r->lock.offset = req->offset;
+	r->lock.end = end;
+	r->lock.shared = true;
+	r->phase = DIRECT_LOCK;
+	if (cache_range_state(r->e->cache, req->offset, end, UINT64_MAX) &
+		(CACHE_HAS_DIRTY | CACHE_HAS_WRITEBACK))
+		return request_sync(r, req->offset, end, false);
+	return 0;
+}
+
+/* Nobody writes there now: ask the store. */
+static int direct_read(struct request *r, struct engine_request *req)
+{
+	int err;
+
+	r->phase = DIRECT_STORE;
+	err = direct_submit(r, req);
+	return err == -EINPROGRESS ? err : direct_end(r, req, err);
+}
+
 int step_direct_read(struct request *r)
 {
 	struct engine_request *req = request_front(r);
-	uint64_t end = req->offset + req->length;
+	int err = 0;
 
 	if (!req->length)
 		return 0;
 	if (!r->loop)
 		return -EAGAIN;
-	switch (r->phase) {
-	case 0:
-		r->phase = 1;
-		if (cache_range_state(
-			    r->e->cache, req->offset, end, UINT64_MAX) &
-			(CACHE_HAS_DIRTY | CACHE_HAS_WRITEBACK))
-			return request_sync(r, req->offset, end, false);
-		/* fallthrough */
-	case 1:
-		if (r->error)
-			return r->error;
-		r->phase = 2;
-		return direct_submit(r, req);
-	default:
-		if (r->error)
-			return r->error;
-		direct_trim(r, req);
-		if (req->buf)
-			copy_out(req);
-		return 0;
+	if (r->phase == DIRECT_STORE)
+		return direct_end(r, req, r->error);
+	if (r->phase == DIRECT_DIRTY)
+		err = direct_begin(r, req);
+	if (!err)
+		err = r->error; /* of the writing back */
+	if (!err && r->phase == DIRECT_LOCK) {
+		err = cache_range_lock(r->e->cache, &r->lock);
+		if (!err)
+			r->phase = DIRECT_IDLE;
 	}
+	if (!err)
+		err = cache_range_idle(r->e->cache, &r->lock);
+	return err ? err : direct_read(r, req);
 }
 
 int step_direct_write(struct request *r)

@@ -300,6 +300,7 @@ static void prepare(struct request *r, struct engine_request *req)
 	r->synced = false;
 	r->admitted = req->offset;
 	r->lock.link.next = NULL;
+	r->lock.shared = false;
 	r->lock.waiter.wake = lock_woken;
 	r->io = (struct cache_io){
 		.pos = req->offset,

@@ -166,12 +166,11 @@ static unsigned char *gather(struct op *op)
 static void judge_read(struct op *op)
 {
 	struct run *run = op->run;
-	bool direct = run->plan.mode[op->export] == ENGINE_NONE;
 	unsigned char *data = gather(op);
 	char why[1600];
 
-	if (!shadow_read(run->shadow, op->begun, direct, op->req.offset,
-		    op->req.length, data, why, sizeof(why)))
+	if (!shadow_read(run->shadow, op->begun, op->req.offset, op->req.length,
+		    data, why, sizeof(why)))
 		op_fail(op, why);
 	if (op->buf) {
 		free(data);

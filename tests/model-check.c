@@ -153,18 +153,18 @@ static void narrow(struct shadow *s, uint64_t i, const struct question *q)
 }
 
 /* May a read since `begun` have seen each sector for itself? */
-static bool seen_mixed(const struct block *b, uint64_t begun, bool direct)
+static bool seen_mixed(const struct block *b, uint64_t begun)
 {
 	for (unsigned slot = 0; slot < SHADOW_OVERLAP; slot++) {
 		const struct change *c = b->inflight[slot];
 
-		if (c && (c->fragile || direct))
+		if (c && c->fragile)
 			return true;
 	}
-	return b->mixed || b->whole > begun || (direct && b->touched > begun);
+	return b->mixed || b->whole > begun;
 }
 
-bool shadow_read(struct shadow *s, uint64_t begun, bool direct, uint64_t offset,
+bool shadow_read(struct shadow *s, uint64_t begun, uint64_t offset,
 	uint64_t length, const unsigned char *buf, char *why, size_t size)
 {
 	uint64_t end = offset + length;
@@ -179,7 +179,7 @@ bool shadow_read(struct shadow *s, uint64_t begun, bool direct, uint64_t offset,
 
 		block_part(s, i, offset, length, &q.from, &q.to);
 		q.buf = buf + (q.base + q.from - offset);
-		if (seen_mixed(q.block, begun, direct)) {
+		if (seen_mixed(q.block, begun)) {
 			if (!read_sectors(&q, why, size))
 				return false;
 			continue;

@@ -103,10 +103,9 @@ void shadow_end(struct shadow *s, struct change *c, enum change_end how);
 /*
  * May a read that began at `begun` and ends now have seen `buf`? If not,
  * false, and `why` says which bytes. What it saw narrows what later reads
- * may see. A direct read passes the cache: beside a change it may see each
- * sector for itself.
+ * may see.
  */
-bool shadow_read(struct shadow *s, uint64_t begun, bool direct, uint64_t offset,
+bool shadow_read(struct shadow *s, uint64_t begun, uint64_t offset,
 	uint64_t length, const unsigned char *buf, char *why, size_t size);
 
 /* May the range have been all zeroes at a moment since `begun`? */

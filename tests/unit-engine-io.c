@@ -357,28 +357,6 @@ static void writethrough_is_answered_by_the_store(void **state)
 	assert_true(hits(r, ENGINE_READ, 0, 2 * BLOCK));
 }
 
-static void direct_export_keeps_no_page(void **state)
-{
-	struct rig *r = *state;
-	struct engine_export *x =
-		engine_export_new(r->engine, false, ENGINE_NONE);
-	uint64_t before = stat_value(r->engine, "cached_bytes");
-
-	rig_record(r);
-	assert_int_equal(
-		ask_end(r, ask_of(r, x, ENGINE_WRITE, 2, 0, 0, MIB)), 0);
-	assert_true(rig_sees_through(r, x, 2, 0, MIB));
-	assert_int_equal(rig_bytes(r, STORE_WRITE), MIB);
-	assert_int_equal(rig_bytes(r, STORE_READ), MIB);
-	assert_int_equal(stat_value(r->engine, "cached_bytes"), before);
-	/* an edge that is no whole sector */
-	assert_int_equal(
-		ask_end(r, ask_of(r, x, ENGINE_WRITE, 3, 0, 1000, 5000)), 0);
-	assert_true(rig_sees_through(r, x, 2, 0, 1000));
-	assert_true(rig_sees_through(r, x, 3, 1000, 5000));
-	assert_true(rig_sees_through(r, x, 2, 6000, 5000));
-}
-
 static void prefetched_range_is_read_without_the_store(void **state)
 {
 	struct rig *r = *state;
@@ -455,7 +433,6 @@ int main(void)
 		T(write_after_zero_wins),
 		T(fua_zero_is_durable_when_answered),
 		T(writethrough_is_answered_by_the_store),
-		T(direct_export_keeps_no_page),
 		T(prefetched_range_is_read_without_the_store),
 		T(slow_store_leaves_cached_reads_fast),
 		T(write_is_admitted_once_or_by_blocks),

@@ -49,8 +49,7 @@ static bool may_read(struct shadow *s, uint64_t begun, uint64_t offset,
 {
 	char why[400];
 
-	return shadow_read(
-		s, begun, false, offset, length, buf, why, sizeof(why));
+	return shadow_read(s, begun, offset, length, buf, why, sizeof(why));
 }
 
 /* Would a read of [offset, +length) since `begun` that saw `id` be right? */

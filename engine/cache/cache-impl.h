@@ -270,11 +270,16 @@ void page_wake(struct page *p, unsigned first, unsigned count, int error);
 void waiter_add(struct cache_waiter **list, struct cache_waiter *w);
 void waiters_wake(struct cache_waiter **list);
 /*
- * Is [offset, end) locked by somebody? Then the waiter, if not NULL, is
- * queued on that lock. Under a shard's lock.
+ * Is part of [offset, end) locked by somebody, not shared? Then the waiter,
+ * if not NULL, is queued on that lock. Under a shard's lock.
  */
 bool range_locked(
 	struct cache *c, uint64_t offset, uint64_t end, struct cache_waiter *w);
+/* How far from `offset` on is no part of [offset, end) locked; `shared`: by a
+ * shared lock neither? A whole number of blocks, or `end`. Under a shard's
+ * lock. */
+uint64_t range_free(
+	struct cache *c, uint64_t offset, uint64_t end, bool shared);
 
 /* --- memory -------------------------------------------------------------- */
 

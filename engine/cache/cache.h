@@ -189,19 +189,22 @@ int cache_write(struct cache *c, struct cache_io *io);
 
 /*
  * While a range lock is held, reads, writes, fills and writeback of the
- * range wait. Ranges are rounded out to pages by the cache.
+ * range wait; while a shared one is, only writeback and locks that are not
+ * shared do: the store does not change there. Ranges are rounded out to
+ * blocks by the cache.
  */
 struct cache_range_lock {
-	struct list link;
+	struct list link; /* next is NULL before the first call */
 	uint64_t offset, end;
+	bool shared;
 	struct cache_waiter waiter;   /* wake: the caller's */
 	struct cache_waiter *waiters; /* of others, the cache's */
 };
 
 /*
  * Take the lock: 0, or -EINPROGRESS: call again when waiter is woken. Then
- * cache_range_idle() the same way: 0 when no fill and no writeback of the
- * range is under way.
+ * cache_range_idle() the same way: 0 when no writeback of the range is under
+ * way and, if not shared, no fill. Only then is the range kept from others.
  */
 int cache_range_lock(struct cache *c, struct cache_range_lock *l);
 int cache_range_idle(struct cache *c, struct cache_range_lock *l);

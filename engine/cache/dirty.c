@@ -145,17 +145,27 @@ static void run_append(
 	}
 }
 
-/* The first dirty block of [first, end) that is not under writeback. */
-static unsigned find_takable(const struct cache *c, const struct page *p,
-	unsigned first, unsigned end)
+/* Is none of the block locked, by a shared lock neither? */
+static bool block_free(struct cache *c, const struct page *p, unsigned block)
 {
-	for (;;) {
+	uint64_t at = page_offset(c, p) + ((uint64_t)block << c->block_shift);
+
+	return range_free(c, at, at + block_size(c), true) > at;
+}
+
+/* The first dirty block of [first, end) that is neither under writeback nor
+ * locked. */
+static unsigned find_takable(
+	struct cache *c, const struct page *p, unsigned first, unsigned end)
+{
+	for (;; first++) {
 		first = bitmap_find(
 			page_map(c, p, MAP_DIRTY), first, end, true);
-		if (first == end ||
-			!bitmap_test(page_map(c, p, MAP_WRITEBACK), first))
+		if (first == end)
+			return end;
+		if (!bitmap_test(page_map(c, p, MAP_WRITEBACK), first) &&
+			block_free(c, p, first))
 			return first;
-		first++;
 	}
 }
 
@@ -173,7 +183,9 @@ static bool take_in_page(struct cache *c, struct shard *sh, struct page *p,
 	if (first == last)
 		return false;
 	run_append(c, p, run,
-		page_offset(c, p) + ((uint64_t)last << c->block_shift));
+		range_free(c, from,
+			page_offset(c, p) + ((uint64_t)last << c->block_shift),
+			true));
 	if (run->end == from)
 		return false;
 	n = blocks_touched(c, from, run->end);
@@ -200,7 +212,7 @@ static int find_start(struct cache *c, struct shard *sh, uint64_t from,
 		if (p && p->dirty && p->dirty_epoch <= epoch) {
 			end = first + blocks_touched(c, from, stop);
 			at = find_takable(c, p, first, end);
-			if (at < end && !range_locked(c, from, stop, NULL)) {
+			if (at < end) {
 				run->offset = page_offset(c, p) +
 					((uint64_t)at << c->block_shift);
 				run->skipped |=
@@ -224,8 +236,7 @@ static bool extend(struct cache *c, struct shard *sh, uint64_t stop,
 		uint64_t end = min_u64(page_end(c, run->end), stop);
 		struct page *p = index_find(c, sh, run->end);
 
-		if (!p || !p->dirty || range_locked(c, run->end, end, NULL) ||
-			!take_in_page(c, sh, p, end, run, d))
+		if (!p || !p->dirty || !take_in_page(c, sh, p, end, run, d))
 			return false;
 	}
 	return true;

@@ -51,10 +51,12 @@ static enum presence look(struct cache *c, const struct shard *sh, uint64_t at,
 	unsigned first = block_of(c, at), last;
 	bool there, coming;
 
-	*end = min_u64(base + page_size(c), stop);
-	/* Who sent us looked before it let the lock go. */
-	if (range_locked(c, at, *end, NULL))
+	/* Who sent us looked for locks before it let the shard's go. */
+	*end = range_free(c, at, min_u64(base + page_size(c), stop), false);
+	if (*end == at) {
+		*end = round_down(at, block_size(c)) + block_size(c);
 		return NOT_OURS;
+	}
 	if (!p)
 		return MISSING;
 	there = bitmap_test(page_map(c, p, MAP_UPTODATE), first);

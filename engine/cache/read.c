@@ -110,6 +110,18 @@ static uint64_t segment_end(const struct cache *c, const struct cache_io *io)
 	return io->buf ? min_u64(stop, page_end(c, io->pos)) : stop;
 }
 
+/* Is what a read of [pos, stop) needs locked? Then it waits. Lock held. */
+static bool locked(struct cache *c, struct cache_io *io, uint64_t stop)
+{
+	uint64_t from = io->pos;
+
+	if (whole_page(c, io)) {
+		from = round_down(from, page_size(c));
+		stop = round_up(stop, page_size(c));
+	}
+	return range_locked(c, from, stop, io->reactor ? &io->waiter : NULL);
+}
+
 static int read_segment(struct cache *c, struct cache_io *io)
 {
 	uint64_t stop = segment_end(c, io);
@@ -117,9 +129,7 @@ static int read_segment(struct cache *c, struct cache_io *io)
 	SCOPED_LOCK(&sh->lock);
 	int err;
 
-	if (!io->locked_by_caller &&
-		range_locked(
-			c, io->pos, stop, io->reactor ? &io->waiter : NULL))
+	if (!io->locked_by_caller && locked(c, io, stop))
 		return io->reactor ? -EINPROGRESS : -EAGAIN;
 	err = read_locked(c, sh, io, stop);
 	if (err == -ENODATA) {

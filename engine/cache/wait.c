@@ -2,11 +2,13 @@
 /*
  * wait.c: waiting for a page, and ranges kept from everybody.
  *
- * A range lock is announced first and then each shard's lock is taken and
- * let go. Whoever looks for range locks does so under a shard's lock, so
- * after that nobody is still at work who did not see it.
+ * A range lock is announced first; then cache_range_idle() takes and lets go
+ * the lock of each shard that has part of the range. Whoever looks for range
+ * locks does so under a shard's lock, so after that nobody is still at work
+ * who did not see it.
  *
- * Locks that overlap are granted in the order they were asked for.
+ * Locks that overlap are granted in the order they were asked for, but shared
+ * ones do not wait for each other.
  */
 #include <errno.h>
 
@@ -68,6 +70,23 @@ static bool overlap(
 	return l->offset < end && offset < l->end;
 }
 
+uint64_t range_free(struct cache *c, uint64_t offset, uint64_t end, bool shared)
+{
+	if (!atomic_load(&c->nlocks))
+		return end;
+
+	SCOPED_LOCK(&c->locks_mutex);
+
+	list_for_each (at, &c->locks) {
+		struct cache_range_lock *l =
+			list_entry(at, struct cache_range_lock, link);
+
+		if (overlap(l, offset, end) && (shared || !l->shared))
+			end = max_u64(l->offset, offset);
+	}
+	return end;
+}
+
 bool range_locked(
 	struct cache *c, uint64_t offset, uint64_t end, struct cache_waiter *w)
 {
@@ -80,7 +99,7 @@ bool range_locked(
 		struct cache_range_lock *l =
 			list_entry(at, struct cache_range_lock, link);
 
-		if (!overlap(l, offset, end))
+		if (l->shared || !overlap(l, offset, end))
 			continue;
 		if (w)
 			waiter_add(&l->waiters, w);
@@ -89,7 +108,7 @@ bool range_locked(
 	return false;
 }
 
-/* The first lock asked for before `l` that overlaps it; or NULL. */
+/* The first lock asked for before `l` that it waits for; or NULL. */
 static struct cache_range_lock *ahead_of(
 	struct cache *c, const struct cache_range_lock *l)
 {
@@ -99,41 +118,29 @@ static struct cache_range_lock *ahead_of(
 
 		if (o == l)
 			return NULL;
-		if (overlap(o, l->offset, l->end))
+		if (overlap(o, l->offset, l->end) && !(o->shared && l->shared))
 			return o;
 	}
 	return NULL;
 }
 
-static void barrier(struct cache *c)
-{
-	for (unsigned i = 0; i < SHARDS; i++) {
-		pthread_mutex_lock(&c->shard[i].lock);
-		pthread_mutex_unlock(&c->shard[i].lock);
-	}
-}
-
 int cache_range_lock(struct cache *c, struct cache_range_lock *l)
 {
-	{
-		SCOPED_LOCK(&c->locks_mutex);
-		struct cache_range_lock *ahead;
+	SCOPED_LOCK(&c->locks_mutex);
+	struct cache_range_lock *ahead;
 
-		if (!l->link.next) {
-			l->offset = round_down(l->offset, page_size(c));
-			l->end = round_up(l->end, page_size(c));
-			l->waiters = NULL;
-			list_push_tail(&c->locks, &l->link);
-			atomic_fetch_add(&c->nlocks, 1);
-		}
-		ahead = ahead_of(c, l);
-		if (ahead) {
-			waiter_add(&ahead->waiters, &l->waiter);
-			return -EINPROGRESS;
-		}
+	if (!l->link.next) {
+		l->offset = round_down(l->offset, block_size(c));
+		l->end = round_up(l->end, block_size(c));
+		l->waiters = NULL;
+		list_push_tail(&c->locks, &l->link);
+		atomic_fetch_add(&c->nlocks, 1);
 	}
-	barrier(c);
-	return 0;
+	ahead = ahead_of(c, l);
+	if (!ahead)
+		return 0;
+	waiter_add(&ahead->waiters, &l->waiter);
+	return -EINPROGRESS;
 }
 
 void cache_range_unlock(struct cache *c, struct cache_range_lock *l)
@@ -150,7 +157,7 @@ void cache_range_unlock(struct cache *c, struct cache_range_lock *l)
 
 struct range_walk {
 	uint64_t offset, end;
-	struct cache_waiter *waiter;
+	struct cache_range_lock *lock;
 	struct delta delta;
 	bool busy;
 };
@@ -160,7 +167,7 @@ static void walk_range(struct cache *c, struct range_walk *w,
 		struct cache *c, struct shard *sh, struct page *p, void *arg))
 {
 	uint64_t pages = (w->end - w->offset) >> c->page_shift;
-	bool few = pages < (uint64_t)atomic_load(&c->pages);
+	bool few = pages <= SHARDS || pages < (uint64_t)atomic_load(&c->pages);
 
 	for (uint64_t at = w->offset; few && at < w->end && !w->busy;) {
 		uint64_t stop = min_u64(shard_end(c, at), w->end);
@@ -182,27 +189,43 @@ static void walk_range(struct cache *c, struct range_walk *w,
 	}
 }
 
+/* The blocks of the page in the walked range; 0: none. */
+static unsigned walked_blocks(const struct cache *c, const struct page *p,
+	const struct range_walk *w, unsigned *first)
+{
+	uint64_t base = page_offset(c, p);
+	uint64_t from = max_u64(w->offset, base);
+	uint64_t to = min_u64(w->end, base + page_size(c));
+
+	if (from >= to)
+		return 0;
+	*first = block_of(c, from);
+	return (unsigned)((to - from) >> c->block_shift);
+}
+
 static void look_busy(
 	struct cache *c, struct shard *sh, struct page *p, void *arg)
 {
 	struct range_walk *w = arg;
-	uint64_t at = page_offset(c, p);
+	unsigned first, count = walked_blocks(c, p, w, &first);
 
 	(void)sh;
-	if (w->busy || at >= w->end || at + page_size(c) <= w->offset)
+	if (w->busy || !count)
 		return;
-	if (!p->writeback && !p->refs)
+	if (!(p->writeback &&
+		    bitmap_any(page_map(c, p, MAP_WRITEBACK), first, count)) &&
+		!(p->refs && !w->lock->shared &&
+			bitmap_any(page_map(c, p, MAP_FILLING), first, count)))
 		return;
 	w->busy = true;
-	w->waiter->first = 0;
-	w->waiter->count = 0;
-	waiter_add(&p->waiters, w->waiter);
+	w->lock->waiter.first = 0;
+	w->lock->waiter.count = 0;
+	waiter_add(&p->waiters, &w->lock->waiter);
 }
 
 int cache_range_idle(struct cache *c, struct cache_range_lock *l)
 {
-	struct range_walk w = {
-		.offset = l->offset, .end = l->end, .waiter = &l->waiter};
+	struct range_walk w = {.offset = l->offset, .end = l->end, .lock = l};
 
 	walk_range(c, &w, look_busy);
 	return w.busy ? -EINPROGRESS : 0;
@@ -211,16 +234,11 @@ int cache_range_idle(struct cache *c, struct cache_range_lock *l)
 static void forget(struct cache *c, struct shard *sh, struct page *p, void *arg)
 {
 	struct range_walk *w = arg;
-	uint64_t base = page_offset(c, p);
-	uint64_t from = max_u64(w->offset, base);
-	uint64_t to = min_u64(w->end, base + page_size(c));
-	unsigned first, count, held;
+	unsigned first, count = walked_blocks(c, p, w, &first), held;
 	uint32_t before;
 
-	if (from >= to)
+	if (!count)
 		return;
-	first = block_of(c, from);
-	count = (unsigned)((to - from) >> c->block_shift);
 	before = p->dirty + p->unstable;
 	page_undirty(c, sh, p, first, count, &w->delta);
 	page_unstabilise(c, sh, p, first, count, &w->delta);

@@ -8,8 +8,9 @@
  *   pending   the writes, in order, that are in current but maybe not in
  *             durable; trims and zeroes are writes of zeroes
  *
- * 1. A write is put in current and in pending when it is submitted. It is
- *    applied to durable when a flush that was submitted after its completion
+ * 1. A write is put in pending when it is submitted, and in current half of
+ *    its sectors then and half at its end; a read takes place by halves too.
+ *    So one beside the other sees a mix, as on a disk. A write is applied to durable when a flush that was submitted after its completion
  *    completes, or by its own completion if it had FUA.
  * 2. Sectors of 512 bytes are written whole or not at all, each on its own.
  *    A sector of a pending write that must not reach durable any more is
@@ -161,6 +162,24 @@ static void volatile_flush_done(struct volatile_store *v, uint64_t completion)
 	}
 }
 
+/* Every other sector of a read or a write, from sector `half` on. */
+static void volatile_half(
+	struct volatile_store *v, const struct store_io *io, unsigned half)
+{
+	const struct command *cmd = io->priv;
+	struct iov_cursor c = {.iov = io->iov};
+	char *at = v->current + io->offset;
+
+	for (unsigned i = half; i < io->length / SECTOR; i += 2) {
+		if (cmd->write) {
+			pending_copy(cmd->write, v->current, i, 1);
+		} else {
+			iov_skip(&c, (i == half ? half : 1) * SECTOR);
+			iov_scatter(&c, at + (size_t)i * SECTOR, SECTOR);
+		}
+	}
+}
+
 static void volatile_done(struct reactor_task *task)
 {
 	struct store_io *io = container_of(task, struct store_io, task);
@@ -168,6 +187,8 @@ static void volatile_done(struct reactor_task *task)
 	struct volatile_store *v = cmd->store;
 
 	pthread_mutex_lock(&v->lock);
+	if (!v->off && !io->error && (cmd->write || io->op == STORE_READ))
+		volatile_half(v, io, 1);
 	if (v->off)
 		io->error = -EIO;
 	else if (cmd->write)
@@ -179,13 +200,6 @@ static void volatile_done(struct reactor_task *task)
 	io->done(io);
 }
 
-static void volatile_read(struct volatile_store *v, const struct store_io *io)
-{
-	struct iov_cursor c = {.iov = io->iov};
-
-	iov_scatter(&c, v->current + io->offset, io->length);
-}
-
 static int volatile_write(struct volatile_store *v, struct command *cmd,
 	const struct store_io *io)
 {
@@ -195,7 +209,7 @@ static int volatile_write(struct volatile_store *v, struct command *cmd,
 	if (!cmd->write)
 		return -ENOMEM;
 	list_push_tail(&v->pending, &cmd->write->link);
-	pending_copy(cmd->write, v->current, 0, cmd->write->sectors);
+	volatile_half(v, io, 0);
 	return 0;
 }
 
@@ -209,7 +223,7 @@ static int volatile_start(
 	cmd->completion = v->completed;
 	switch (io->op) {
 	case STORE_READ:
-		volatile_read(v, io);
+		volatile_half(v, io, 0);
 		return 0;
 	case STORE_STATUS:
 		io->nextents = 1;
