@@ -4,7 +4,6 @@
  * block device made by nbd-client or nbdfuse; prints its name. What was made
  * is taken apart again when a later step fails.
  */
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,7 +157,7 @@ static int parse(int argc, char **argv, struct options *o, bool *done)
 	int c, r = EXIT_OK;
 
 	while (!r &&
-		(c = getopt_long(argc, argv, "rC:b:h", options, NULL)) != -1) {
+		(c = client_getopt(argc, argv, ":rC:b:h", options)) != -1) {
 		if (c == 'r')
 			o->plan.readonly = true;
 		else if (c == 'C')

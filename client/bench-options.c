@@ -4,7 +4,6 @@
  * names, meanings and, where fio has one, defaults of fio(1); `_` and `-` in
  * a name are the same.
  */
-#include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -296,7 +295,7 @@ int bench_options_parse(
 		.rwmixread = 50};
 	use_dashes(argc, argv);
 	getopt_table(options);
-	while (!r && (c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while (!r && (c = client_getopt(argc, argv, ":h", options)) != -1) {
 		if (c == 'h') {
 			*done = true;
 			help();

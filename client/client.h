@@ -11,6 +11,7 @@
 #ifndef WEIR_CLIENT_H
 #define WEIR_CLIENT_H
 
+#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,8 +27,10 @@ enum exit_code {
 int cmd_attach(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_detach(int argc, char **argv);
+int cmd_drop(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_reset(int argc, char **argv);
+int cmd_set(int argc, char **argv);
 int cmd_stats(int argc, char **argv);
 
 /* --- util.c -------------------------------------------------------------- */
@@ -35,6 +38,20 @@ int cmd_stats(int argc, char **argv);
 /* "weir NAME: ..." on standard error; returns `code`. Any thread. */
 __attribute__((format(printf, 3, 4))) int client_error(
 	int code, const char *command, const char *fmt, ...);
+
+/*
+ * getopt_long() that says itself what is wrong, in one line that ends with
+ * where the options are explained: '?' then. `short_options` starts with ':'.
+ */
+int client_getopt(int argc, char **argv, const char *short_options,
+	const struct option *options);
+
+/*
+ * The options of a command that has --help and, if `json` is not NULL, --json.
+ * True to go on, else *code is the exit code.
+ */
+bool client_plain_options(
+	int argc, char **argv, void (*help)(void), bool *json, int *code);
 
 /* The one argument after the options, or NULL with the error said: `what`
  * names it ("URI"). Call when getopt_long() has returned -1. */
@@ -71,6 +88,14 @@ int connect_error(const char *command, const char *what);
  * Blocks, ten seconds at most.
  */
 json_t *control_call(const char *command, const char *path, const char *cmd);
+
+/*
+ * The same for any question, which it gives up. EXIT_OK with *answer;
+ * EXIT_USAGE if the server will not, EXIT_IO if it does not answer, with the
+ * error said.
+ */
+int control_ask(const char *command, const char *path, json_t *question,
+	json_t **answer);
 
 /*
  * CPU time the server behind the answer to "stats" has used, user and

@@ -96,52 +96,62 @@ static char *receive_line(int fd)
 	}
 }
 
-static json_t *parse_answer(
-	const char *command, const char *path, const char *line)
+static int parse_answer(const char *command, const char *path, const char *line,
+	json_t **answer)
 {
 	json_error_t error;
-	json_t *answer = json_loads(line, 0, &error);
 	const char *why;
+	int code;
 
-	if (!json_is_object(answer)) {
-		client_error(EXIT_IO, command,
+	*answer = json_loads(line, 0, &error);
+	why = json_string_value(json_object_get(*answer, "error"));
+	if (json_is_object(*answer) && !why)
+		return EXIT_OK;
+	if (why)
+		code = client_error(EXIT_USAGE, command,
+			"control socket %s: %s", path, why);
+	else
+		code = client_error(EXIT_IO, command,
 			"control socket %s: the answer is not a JSON object: "
 			"%s",
-			path, answer ? "another value" : error.text);
-		json_decref(answer);
-		return NULL;
-	}
-	why = json_string_value(json_object_get(answer, "error"));
-	if (why) {
-		client_error(
-			EXIT_IO, command, "control socket %s: %s", path, why);
-		json_decref(answer);
-		return NULL;
-	}
-	return answer;
+			path, *answer ? "another value" : error.text);
+	json_decref(*answer);
+	*answer = NULL;
+	return code;
 }
 
-json_t *control_call(const char *command, const char *path, const char *cmd)
+int control_ask(const char *command, const char *path, json_t *question,
+	json_t **answer)
 {
 	CLEANUP_CLOSE int fd = control_connect(command, path);
-	CLEANUP_FREE char *question = NULL;
+	CLEANUP_FREE char *text = json_dumps(question, JSON_COMPACT);
 	CLEANUP_FREE char *line = NULL;
-	int r;
+	int r = -ENOMEM;
 
+	json_decref(question);
+	*answer = NULL;
 	if (fd < 0)
-		return NULL;
-	question = client_format("{\"cmd\":\"%s\"}\n", cmd);
-	r = send_all(fd, question);
+		return EXIT_IO;
+	if (text)
+		r = send_all(fd, text);
+	if (!r)
+		r = send_all(fd, "\n");
 	if (!r) {
 		line = receive_line(fd);
 		r = line ? 0 : -errno;
 	}
-	if (r) {
-		client_error(EXIT_IO, command, "control socket %s: %s", path,
-			r == -EAGAIN ? "no answer" : strerror(-r));
-		return NULL;
-	}
-	return parse_answer(command, path, line);
+	if (r)
+		return client_error(EXIT_IO, command, "control socket %s: %s",
+			path, r == -EAGAIN ? "no answer" : strerror(-r));
+	return parse_answer(command, path, line, answer);
+}
+
+json_t *control_call(const char *command, const char *path, const char *cmd)
+{
+	json_t *answer;
+
+	control_ask(command, path, json_pack("{s:s}", "cmd", cmd), &answer);
+	return answer;
 }
 
 /* utime + stime of /proc/PID/stat, the 14th and 15th word; the name before

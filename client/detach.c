@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <linux/fs.h>
 #include <mntent.h>
 #include <signal.h>
@@ -230,7 +229,7 @@ int cmd_detach(int argc, char **argv)
 	bool all = false, force = false;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "ah", options, NULL)) != -1) {
+	while ((c = client_getopt(argc, argv, ":ah", options)) != -1) {
 		switch (c) {
 		case 'a':
 			all = true;

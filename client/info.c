@@ -5,7 +5,6 @@
  * The answer is first gathered into JSON; the text for people is made from
  * that, so the two cannot differ.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,27 +251,12 @@ static int info(const char *command, const char *uri, bool json)
 
 int cmd_info(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
 	const char *uri;
 	bool json = false;
-	int c;
+	int code;
 
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		switch (c) {
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			help();
-			return EXIT_OK;
-		default:
-			return EXIT_USAGE;
-		}
-	}
+	if (!client_plain_options(argc, argv, help, &json, &code))
+		return code;
 	uri = client_one_argument(argc, argv, "URI");
 	if (!uri || !connect_check_uri(argv[0], uri))
 		return EXIT_USAGE;

@@ -20,8 +20,11 @@ static const struct command commands[] = {
 		cmd_attach},
 	{"bench", "URI...", "measure an export", cmd_bench},
 	{"detach", "DEVICE", "flush and give up a block device", cmd_detach},
+	{"drop", "CONTROL", "empty a server's cache of what is clean",
+		cmd_drop},
 	{"info", "URI", "what a server says about its exports", cmd_info},
 	{"reset", "CONTROL", "zero a server's peaks and histograms", cmd_reset},
+	{"set", "CONTROL K=V...", "change a running server", cmd_set},
 	{"stats", "CONTROL", "a server's counters", cmd_stats},
 };
 
@@ -32,7 +35,7 @@ static void help(void)
 	printf("weir: measure, inspect and attach NBD exports\n\n"
 	       "usage: weir COMMAND [OPTIONS] ARGUMENTS\n\n");
 	for (size_t i = 0; i < NCOMMANDS; i++)
-		printf("  %-8s %-8s %s\n", commands[i].name,
+		printf("  %-8s %-14s %s\n", commands[i].name,
 			commands[i].arguments, commands[i].summary);
 	printf("\n"
 	       "  --help         this, or with a command the command's "

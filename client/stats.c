@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stats.c: `weir stats` and `weir reset`: a server's counters.
+ * stats.c: `weir stats`: a server's counters and settings.
  *
  * The table is made from whatever the answer holds, so that a counter the
  * server gains is shown at once:
@@ -8,7 +8,6 @@
  *  2. an object in an object becomes a dotted name;
  *  3. each member of a list becomes a section of its own.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -129,36 +128,21 @@ static void print_table(json_t *stats)
 static void stats_help(void)
 {
 	puts("usage: weir stats [OPTIONS] CONTROL\n\n"
-	     "Print the counters of the server with the control socket "
-	     "CONTROL.\n\n"
+	     "Print the counters and settings of the server with the control\n"
+	     "socket CONTROL.\n\n"
 	     "  --json         the answer itself, exact numbers\n"
 	     "  --help         this");
 }
 
 int cmd_stats(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
 	const char *path;
 	bool json = false;
 	json_t *stats;
-	int c;
+	int code;
 
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		switch (c) {
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			stats_help();
-			return EXIT_OK;
-		default:
-			return EXIT_USAGE;
-		}
-	}
+	if (!client_plain_options(argc, argv, stats_help, &json, &code))
+		return code;
 	path = client_one_argument(argc, argv, "CONTROL");
 	if (!path)
 		return EXIT_USAGE;
@@ -169,34 +153,5 @@ int cmd_stats(int argc, char **argv)
 		return client_print_json(argv[0], stats);
 	print_table(stats);
 	json_decref(stats);
-	return EXIT_OK;
-}
-
-int cmd_reset(int argc, char **argv)
-{
-	static const struct option options[] = {
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	const char *path;
-	json_t *answer;
-	int c;
-
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (c != 'h')
-			return EXIT_USAGE;
-		puts("usage: weir reset CONTROL\n\n"
-		     "Zero the peaks and histograms of the server with the\n"
-		     "control socket CONTROL.\n\n"
-		     "  --help         this");
-		return EXIT_OK;
-	}
-	path = client_one_argument(argc, argv, "CONTROL");
-	if (!path)
-		return EXIT_USAGE;
-	answer = control_call(argv[0], path, "reset");
-	if (!answer)
-		return EXIT_IO;
-	json_decref(answer);
 	return EXIT_OK;
 }

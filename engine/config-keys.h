@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * config-keys.h: the one table of the keys. The parser, the help text and the
- * suggestions are made from it, so they cannot disagree. Included only by
- * config*.c.
+ * suggestions are made from it, so they cannot disagree. Included only at the
+ * root of engine/.
  *
  * A new key is one row here, a member of struct engine_config and, if that is
  * not 0, its default in engine_config_init().
@@ -44,6 +44,8 @@ enum key_kind {
 	.kind = KIND_SHARE,                                                    \
 	.percent_at = offsetof(struct engine_config, percent)
 #define TIME .kind = KIND_TIME /* uint64_t of nanoseconds */
+/* One of these that engine_set() may change (set.c). */
+#define LIVE(type) type, .live = true
 
 /* --- the table ------------------------------------------------------------ */
 
@@ -57,7 +59,7 @@ enum key_kind {
 		"null:SIZE, sim:OPTIONS,INNER, fault:OPTIONS,INNER")           \
 	X(cache, "cache", "MODE", ENUM("writeback", "writethrough", "none"),   \
 		"writeback (default), writethrough or none")                   \
-	X(cache_size, "cache-size", "SIZE", SIZE,                              \
+	X(cache_size, "cache-size", "SIZE", LIVE(SIZE),                        \
 		"memory for cached data (default 1G, or a quarter of" IND      \
 		"memory if that is less)")                                     \
 	X(page_size, "page-size", "SIZE", POWER(PAGE_SIZE_MIN),                \
@@ -70,18 +72,19 @@ enum key_kind {
 	X(multipage, "multipage", "on|off", BOOL,                              \
 		"write to a run of pages at once, off: a block at a" IND       \
 		"time, for comparison (default on)")                           \
-	X(dirty_limit, "dirty-limit", "SIZE|N%", SHARE(dirty_limit_percent),   \
+	X(dirty_limit, "dirty-limit", "SIZE|N%",                               \
+		LIVE(SHARE(dirty_limit_percent)),                              \
 		"most data not yet durable, N% is of cache-size" IND           \
 		"(default 50%)")                                               \
 	X(dirty_background, "dirty-background", "SIZE|N%",                     \
-		SHARE(dirty_background_percent),                               \
+		LIVE(SHARE(dirty_background_percent)),                         \
 		"write back above this, N% is of cache-size" IND               \
 		"(default half of dirty-limit)")                               \
-	X(dirty_expire_ns, "dirty-expire", "TIME", TIME,                       \
+	X(dirty_expire_ns, "dirty-expire", "TIME", LIVE(TIME),                 \
 		"write back what is dirty for longer (default 30s)")           \
 	X(readonly, "readonly", "BOOL", BOOL,                                  \
 		"refuse to change the store (default no)")                     \
-	X(error_timeout_ns, "error-timeout", "TIME", TIME,                     \
+	X(error_timeout_ns, "error-timeout", "TIME", LIVE(TIME),               \
 		"when the store has refused a range for longer, writes to "    \
 		"it" IND "answer EIO at once (default 10m)")                   \
 	X(inflight_bytes, "inflight-bytes", "SIZE", SIZE,                      \
@@ -94,11 +97,19 @@ struct key {
 	const char *const *words; /* ENUM; NULL ends it */
 	size_t percent_at;        /* SHARE; of the other member */
 	uint32_t min;             /* POWER: bytes */
+	bool live;
 };
 
 /* --- config-parse.c ------------------------------------------------------- */
 
 /* Was a key given? */
 bool config_was_set(const struct engine_config *c, const char *key);
+
+/* May the key be changed while the store is open? 0, or -EINVAL with `error`
+ * filled, naming the nearest if there is no such key. */
+int config_check_live(const char *key, const char *value, struct error *error);
+
+/* The n-th key, or NULL after the last. */
+const struct key *config_key(unsigned n);
 
 #endif

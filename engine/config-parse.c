@@ -94,6 +94,24 @@ static const struct key *find_key(const char *name, unsigned *bit)
 	return NULL;
 }
 
+const struct key *config_key(unsigned n)
+{
+	return n < NKEYS ? &keys[n] : NULL;
+}
+
+int config_check_live(const char *key, const char *value, struct error *error)
+{
+	unsigned bit;
+	const struct key *k = find_key(key, &bit);
+
+	if (!k)
+		return unknown_key(key, value, error);
+	if (!k->live)
+		return error_set(error, -EINVAL,
+			"%s: cannot be changed while the store is open", key);
+	return 0;
+}
+
 bool config_was_set(const struct engine_config *c, const char *name)
 {
 	unsigned bit = 0;

@@ -118,11 +118,15 @@ static int check_background(struct engine_config *c, struct error *error)
 	char t[24];
 	int err;
 
+	if (config_was_set(c, "dirty-background"))
+		c->background_follows = false;
+	else if (!c->dirty_background)
+		c->background_follows = true;
+	if (c->background_follows)
+		c->dirty_background = c->dirty_limit / 2;
 	if (c->dirty_background_percent)
 		c->dirty_background =
 			share(c->cache_size, c->dirty_background_percent);
-	else if (!c->dirty_background && !config_was_set(c, "dirty-background"))
-		c->dirty_background = c->dirty_limit / 2;
 	if (c->dirty_background_percent && c->dirty_background > c->dirty_limit)
 		return error_set(error, -EINVAL,
 			"dirty-background=%u%%: larger than dirty-limit=%s",

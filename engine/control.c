@@ -5,23 +5,20 @@
  * 1. Everything here runs on the one loop, and nothing blocks.
  * 2. A client is read only when its last answer has gone: it costs a line and
  *    an answer, however fast it asks.
- * 3. A command is a row of the table, and answers by writing an object.
+ * 3. What is said is control-answer.c's business.
  */
 #include <errno.h>
 #include <ev.h>
-#include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/usock.h"
-#include "control.h"
+#include "control-impl.h"
 
 #define CONTROL_CLIENTS 16U
-#define CONTROL_LINE 1024U
+#define CONTROL_LINE 4096U
 #define CONTROL_MODE 0600
 #define CONTROL_RETRY_NS (200 * NSEC_PER_MSEC)
 
@@ -33,10 +30,7 @@ struct control {
 	struct reactor_timer retry; /* when there was no descriptor left */
 	struct list clients;
 	unsigned nclients;
-	struct control_store *stores;
-	unsigned nstores;
-	struct control_section *sections;
-	unsigned nsections;
+	struct control_config config; /* the arrays are owned */
 };
 
 struct control_client {
@@ -49,96 +43,6 @@ struct control_client {
 	size_t nin;
 	char in[CONTROL_LINE];
 };
-
-/* --- commands ------------------------------------------------------------- */
-
-static uint64_t micros(struct timeval t)
-{
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
-}
-
-static json_t *process(void)
-{
-	struct rusage usage = {0};
-
-	getrusage(RUSAGE_SELF, &usage);
-	return json_pack("{s:I, s:I, s:I}", "pid", (json_int_t)getpid(),
-		"cpu_user_us", (json_int_t)micros(usage.ru_utime),
-		"cpu_system_us", (json_int_t)micros(usage.ru_stime));
-}
-
-static void cmd_stats(struct control *ctl, json_t *j)
-{
-	json_t *stores = json_array();
-
-	json_object_set_new(j, "process", process());
-	for (unsigned i = 0; i < ctl->nstores; i++) {
-		char *text = engine_stats_json(
-			ctl->stores[i].engine, ctl->stores[i].name);
-
-		if (text)
-			json_array_append_new(
-				stores, json_loads(text, 0, NULL));
-		free(text);
-	}
-	json_object_set_new(j, "stores", stores);
-	for (unsigned i = 0; i < ctl->nsections; i++) {
-		const struct control_section *s = &ctl->sections[i];
-
-		json_object_set_new(j, s->name, s->make(s->arg));
-	}
-}
-
-static void cmd_reset(struct control *ctl, json_t *j)
-{
-	for (unsigned i = 0; i < ctl->nstores; i++)
-		engine_stats_reset(ctl->stores[i].engine);
-	json_object_set_new(j, "ok", json_true());
-}
-
-static const struct command {
-	const char *name;
-	void (*run)(struct control *ctl, json_t *answer);
-} commands[] = {
-	{"stats", cmd_stats},
-	{"reset", cmd_reset},
-};
-
-static const struct command *find_command(const char *name)
-{
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		if (!strcmp(commands[i].name, name))
-			return &commands[i];
-	}
-	return NULL;
-}
-
-static void answer_error(json_t *j, const char *what, const char *name)
-{
-	json_object_set_new(j, "error",
-		json_sprintf("%s%s%.64s", what, *name ? ": " : "", name));
-}
-
-/* The answer to a line, to free(); NULL: no memory. */
-static char *answer(struct control *ctl, const char *line)
-{
-	json_t *asked = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
-	const char *name = json_string_value(json_object_get(asked, "cmd"));
-	json_t *j = json_object();
-	const struct command *cmd = name ? find_command(name) : NULL;
-	char *text;
-
-	if (!name)
-		answer_error(j, "expected a line as {\"cmd\":\"stats\"}", "");
-	else if (!cmd)
-		answer_error(j, "unknown command", name);
-	else
-		cmd->run(ctl, j);
-	text = json_dumps(j, JSON_COMPACT);
-	json_decref(asked);
-	json_decref(j);
-	return text;
-}
 
 /* --- a client ------------------------------------------------------------- */
 
@@ -184,7 +88,7 @@ static int client_take_line(struct control_client *cl)
 		return cl->nin == sizeof(cl->in) ? -EMSGSIZE : 0;
 	*end = '\0';
 	n = (size_t)(end + 1 - cl->in);
-	cl->out = answer(cl->ctl, cl->in);
+	cl->out = control_answer(&cl->ctl->config, cl->in);
 	if (!cl->out)
 		return -ENOMEM;
 	cl->nout = strlen(cl->out);
@@ -308,13 +212,12 @@ int control_open(struct control **out, const struct control_config *config,
 		return error_set(error, -ENOMEM, "no memory");
 	list_init(&ctl->clients);
 	ctl->listener.fd = -1;
-	ctl->nstores = config->nstores;
-	ctl->nsections = config->nsections;
-	ctl->stores =
+	ctl->config = *config;
+	ctl->config.stores =
 		copy(config->stores, config->nstores, sizeof(*config->stores));
-	ctl->sections = copy(
+	ctl->config.sections = copy(
 		config->sections, config->nsections, sizeof(*config->sections));
-	if (!ctl->stores || !ctl->sections)
+	if (!ctl->config.stores || !ctl->config.sections)
 		error_set(error, r, "no memory");
 	else
 		r = usock_listen(
@@ -343,7 +246,7 @@ void control_close(struct control *ctl)
 		reactor_timer_cancel(ctl->reactor, &ctl->retry);
 	}
 	usock_close(&ctl->listener);
-	free(ctl->stores);
-	free(ctl->sections);
+	free((void *)ctl->config.stores);
+	free((void *)ctl->config.sections);
 	free(ctl);
 }

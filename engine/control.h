@@ -7,6 +7,9 @@
  *
  *   {"cmd":"stats"}   {"stores":[{"name":...}],"exports":[...],...}
  *   {"cmd":"reset"}   {"ok":true}
+ *   {"cmd":"drop"}    {"freed_bytes":N}
+ *   {"cmd":"set","set":["dirty-limit=64M","STORE:subpage=off"]}
+ *                     {"ok":true}, or an error and nothing is changed
  *   {"cmd":"dance"}   {"error":"unknown command: dance"}
  *
  * The one header of the engine besides engine.h that front ends include: the

@@ -49,8 +49,10 @@ struct stripe {
 /* --- the engine ---------------------------------------------------------- */
 
 struct engine {
-	struct engine_config config; /* a copy; store is owned */
-	struct store *store;         /* the placement owns it */
+	/* A copy; store is owned. What engine_set() may change is read and
+	 * written under the lock. */
+	struct engine_config config;
+	struct store *store; /* the placement owns it */
 	struct placement *placement;
 	struct cache *cache;
 	struct writeback *writeback;
@@ -60,7 +62,7 @@ struct engine {
 	_Atomic(unsigned) next_loop; /* for foreign threads */
 	uint64_t opened_ns;
 
-	pthread_mutex_t lock; /* exports */
+	pthread_mutex_t lock; /* exports, config */
 	struct list exports;
 
 	_Atomic(bool) closing;

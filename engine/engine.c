@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/size.h"
 #include "engine-impl.h"
@@ -36,6 +37,14 @@ static int check_sizes(const struct engine_config *c,
 	return 0;
 }
 
+/* Of the machine, bytes: what cache-size may grow to. */
+static uint64_t memory_size(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+}
+
 static int build(struct engine *e, struct error *error)
 {
 	const struct engine_config *k = &e->config;
@@ -43,6 +52,7 @@ static int build(struct engine *e, struct error *error)
 		.clock = e->loops[0],
 		.size = e->placement->info.size,
 		.cache_size = k->cache_size,
+		.room = memory_size(),
 		.extra = PAYLOAD_SPACE,
 		.page_size = k->page_size,
 		.block_size = k->block_size,

@@ -52,7 +52,8 @@ struct engine_config {
 	uint64_t inflight_bytes; /* per connection */
 	/* "50%" as written, before engine_config_check(); 0: not a share */
 	unsigned dirty_limit_percent, dirty_background_percent;
-	unsigned set; /* which keys were given, the module's */
+	bool background_follows; /* dirty_background is half of the limit */
+	unsigned set;            /* which keys were given, the module's */
 };
 
 /* The defaults. Free with engine_config_free(). */
@@ -68,7 +69,8 @@ int engine_config_set(struct engine_config *c, const char *key,
 
 /*
  * Fill in what follows from the rest and refuse what does not fit together
- * (a limit over cache-size, a block over a page). Call once, before open.
+ * (a limit over cache-size, a block over a page). Call before open, and again
+ * after a key was set since.
  */
 int engine_config_check(struct engine_config *c, struct error *error);
 
@@ -116,6 +118,29 @@ struct engine_info {
 	bool can_trim, can_zero, can_fast_zero;
 	uint64_t inflight_bytes;
 };
+
+/* --- while it runs -------------------------------------------------------- */
+
+struct engine_setting {
+	const char *key, *value;
+};
+
+/*
+ * Change limits and policies of a running engine: all `n` of them, or none and
+ * -EINVAL with `error` filled (a key that is fixed while the store is open, or
+ * values that do not fit together). Takes effect at once for whoever asks from
+ * then on; a limit below what is dirty lets that fall. Any thread; never
+ * blocks but for short locks.
+ */
+int engine_set(struct engine *e, const struct engine_setting *settings,
+	unsigned n, struct error *error);
+/* Would it? Changes nothing. */
+int engine_set_check(struct engine *e, const struct engine_setting *settings,
+	unsigned n, struct error *error);
+
+/* Forget what is cached and clean; bytes of memory freed. Any thread; takes
+ * short locks. */
+uint64_t engine_drop(struct engine *e);
 
 /* --- exports and clients ------------------------------------------------- */
 

@@ -41,7 +41,7 @@ int step_read(struct request *r)
 int step_cache(struct request *r)
 {
 	const struct engine_request *req = request_front(r);
-	uint64_t most = r->e->config.cache_size / 2;
+	uint64_t most = cache_budget(r->e->cache) / 2;
 	uint64_t end = req->offset + (req->length < most ? req->length : most);
 	int err = 0;
 
@@ -89,6 +89,17 @@ static void admitted(struct throttle_waiter *w)
 	request_run(r);
 }
 
+/* The limit was lowered while the piece was parked: a smaller one. */
+static void shrink(struct throttle_waiter *w, uint64_t piece)
+{
+	struct request *r = container_of(w, struct request, u.throttle);
+	uint64_t stop = r->io.pos / piece * piece + piece;
+
+	if (stop < r->io.end)
+		r->io.end = stop;
+	w->bytes = dirtied(r, r->io.pos, r->io.end);
+}
+
 /* Have the next piece admitted: 0, -EAGAIN or -EINPROGRESS. */
 static int admit(struct request *r, uint64_t end)
 {
@@ -108,6 +119,7 @@ static int admit(struct request *r, uint64_t end)
 			.client = (struct throttle_client *)req->client,
 			.reactor = r->loop,
 			.admitted = admitted,
+			.shrink = shrink,
 		};
 		if (!throttle_admit(r->e->throttle, &r->u.throttle))
 			return -EINPROGRESS;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config-keys.h"
 #include "engine-impl.h"
 
 /* --- histograms ---------------------------------------------------------- */
@@ -209,18 +210,84 @@ static void store_json(struct engine *e, json_t *j)
 	}
 }
 
+/* --- settings ------------------------------------------------------------ */
+
+/* "dirty-limit" as a counter would be called: dirty_limit_bytes. */
+static void setting_name(const struct key *k, char *name, size_t size)
+{
+	static const char *const unit[] = {
+		[KIND_SIZE] = "_bytes",
+		[KIND_POWER] = "_bytes",
+		[KIND_SHARE] = "_bytes",
+		[KIND_TIME] = "_us",
+	};
+	size_t n = strlen(k->name), u;
+	const char *end =
+		k->kind < sizeof(unit) / sizeof(unit[0]) ? unit[k->kind] : NULL;
+
+	snprintf(name, size, "%s", k->name);
+	for (size_t i = 0; i < n; i++)
+		name[i] = name[i] == '-' ? '_' : name[i];
+	u = end ? strlen(end) : 0;
+	if (u && (n < u || strcmp(name + n - u, end) != 0))
+		snprintf(name + n, size - n, "%s", end);
+}
+
+static json_t *setting_value(const struct key *k, const void *at)
+{
+	switch (k->kind) {
+	case KIND_ENUM:
+		return json_string(k->words[*(const unsigned *)at]);
+	case KIND_BOOL:
+		return json_boolean(*(const bool *)at);
+	case KIND_POWER:
+		return json_integer(*(const uint32_t *)at);
+	case KIND_TIME:
+		return json_integer(
+			(json_int_t)(*(const uint64_t *)at / NSEC_PER_USEC));
+	case KIND_SIZE:
+	case KIND_SHARE:
+		return json_integer((json_int_t) * (const uint64_t *)at);
+	case KIND_TEXT:
+		break;
+	}
+	return NULL; /* the store, which has its own line */
+}
+
+/* Every key as it is now. */
+static void settings_json(const struct engine_config *c, json_t *j)
+{
+	json_t *all = json_object();
+	const struct key *k;
+
+	for (unsigned i = 0; (k = config_key(i)); i++) {
+		json_t *value = setting_value(k, (const char *)c + k->at);
+		char name[64];
+
+		if (!value)
+			continue;
+		setting_name(k, name, sizeof(name));
+		json_object_set_new(all, name, value);
+	}
+	json_object_set_new(j, "settings", all);
+}
+
 char *engine_stats_json(struct engine *e, const char *name)
 {
 	json_t *j = json_object(), *latency = json_object();
+	struct engine_config c;
 	char *text;
 
+	pthread_mutex_lock(&e->lock);
+	c = e->config;
+	pthread_mutex_unlock(&e->lock);
 	json_object_set_new(j, "name", json_string(name));
-	json_object_set_new(j, "store", json_string(e->config.store));
+	json_object_set_new(j, "store", json_string(c.store));
 	set(j, "size_bytes", e->placement->info.size);
-	set(j, "cache_size_bytes", e->config.cache_size);
-	set(j, "page_size_bytes", e->config.page_size);
-	set(j, "block_size_bytes", e->config.block_size);
-	set(j, "dirty_background_bytes", e->config.dirty_background);
+	set(j, "cache_size_bytes", c.cache_size);
+	set(j, "page_size_bytes", c.page_size);
+	set(j, "block_size_bytes", c.block_size);
+	set(j, "dirty_background_bytes", c.dirty_background);
 	cache_json(e, j);
 	throttle_json(e, j);
 	writeback_json(e, j);
@@ -232,6 +299,7 @@ char *engine_stats_json(struct engine *e, const char *name)
 	latency_json(e, latency, "write", LATENCY_WRITE);
 	latency_json(e, latency, "flush", LATENCY_FLUSH);
 	json_object_set_new(j, "latency", latency);
+	settings_json(&c, j);
 	text = json_dumps(j, JSON_COMPACT);
 	json_decref(j);
 	return text;

@@ -52,7 +52,7 @@ refused 'no room' --rw read --bs 2M "$good"
 refused 'read-only' --rw write --size 64K "$(uri_of readonly)"
 refused 'minimum, 4096' --rw write --bs 512 --size 64K "$(uri_of blocks)"
 refused 'at most' --rw write --bs 2M --size 64K "$(uri_of blocks)"
-refused 'unrecognized option' --rw write --depth 3 "$good"
+refused 'unknown option' --rw write --depth 3 "$good"
 refused 'not an NBD URI' --rw read "$tmp/good.sock"
 
 exits 2 "no server" weir bench --rw read "$(uri_of none)"

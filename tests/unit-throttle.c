@@ -85,6 +85,11 @@ static void came_in(struct throttle_waiter *w)
 	x->b->order[x->b->admitted++] = x->name;
 }
 
+static void ask_less(struct throttle_waiter *w, uint64_t piece)
+{
+	w->bytes = piece;
+}
+
 static bool ask(struct bed *b, struct writer *x, unsigned name, int client,
 	uint64_t bytes)
 {
@@ -93,7 +98,8 @@ static bool ask(struct bed *b, struct writer *x, unsigned name, int client,
 		.w = {.bytes = bytes,
 			.client = client < 0 ? NULL : b->client[client],
 			.reactor = b->c->loop,
-			.admitted = came_in}};
+			.admitted = came_in,
+			.shrink = ask_less}};
 	return throttle_admit(b->t, &x->w);
 }
 
@@ -203,6 +209,67 @@ static void raised_limit_admits(void **state)
 	cache_uncharge(b->c->cache, LIMIT + BLOCK);
 }
 
+static void lowered_limit_lets_the_charge_fall(void **state)
+{
+	struct bed *b = *state;
+	struct writer x;
+
+	assert_true(throttle_try(b->t, LIMIT));
+	throttle_set_limit(b->t, LIMIT / 2);
+	assert_int_equal(cache_charged(b->c->cache), LIMIT);
+	assert_false(ask(b, &x, 0, 0, BLOCK));
+	cache_uncharge(b->c->cache, LIMIT / 2);
+	settle(b);
+	assert_false(x.in);
+	assert_false(throttle_try(b->t, 1));
+	cache_uncharge(b->c->cache, BLOCK);
+	settle(b);
+	assert_true(x.in);
+	assert_int_equal(cache_charged(b->c->cache), LIMIT / 2);
+	cache_uncharge(b->c->cache, LIMIT / 2);
+}
+
+static void parked_for_more_than_the_new_limit_asks_for_less(void **state)
+{
+	struct bed *b = *state;
+	struct writer x[3];
+
+	assert_true(throttle_try(b->t, LIMIT));
+	for (unsigned i = 0; i < 3; i++)
+		assert_false(ask(b, &x[i], i, (int)i, LIMIT / 4));
+	throttle_set_limit(b->t, 3 * BLOCK);
+	assert_int_equal(x[0].w.bytes, throttle_piece(b->t));
+	assert_int_equal(x[2].w.bytes, throttle_piece(b->t));
+	settle(b);
+	assert_int_equal(b->admitted, 0);
+	cache_uncharge(b->c->cache, LIMIT - 3 * BLOCK);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(b->admitted, i);
+		cache_uncharge(b->c->cache, BLOCK);
+		settle(b);
+		assert_int_equal(b->order[i], i);
+	}
+	assert_int_equal(b->admitted, 3);
+	assert_int_equal(cache_charged(b->c->cache), 3 * BLOCK);
+	cache_uncharge(b->c->cache, 3 * BLOCK);
+}
+
+/* It was cut to the old limit before the new one was set. */
+static void comes_late_with_too_much_and_asks_for_less(void **state)
+{
+	struct bed *b = *state;
+	struct writer x;
+
+	throttle_set_limit(b->t, 2 * BLOCK);
+	assert_true(throttle_try(b->t, 2 * BLOCK));
+	assert_false(ask(b, &x, 0, 0, LIMIT / 4));
+	assert_int_equal(x.w.bytes, BLOCK);
+	cache_uncharge(b->c->cache, 2 * BLOCK);
+	settle(b);
+	assert_true(x.in);
+	cache_uncharge(b->c->cache, BLOCK);
+}
+
 static void dirt_is_written_for_who_is_parked(void **state)
 {
 	struct bed *b = *state;
@@ -273,6 +340,9 @@ int main(void)
 		TEST(clients_go_in_turn_and_each_in_its_order),
 		TEST(wake_admits_all_that_fit),
 		TEST(raised_limit_admits),
+		TEST(lowered_limit_lets_the_charge_fall),
+		TEST(parked_for_more_than_the_new_limit_asks_for_less),
+		TEST(comes_late_with_too_much_and_asks_for_less),
 		TEST(dirt_is_written_for_who_is_parked),
 		TEST(pieces_are_a_share_of_the_limit),
 		TEST(pauses_are_measured),

@@ -68,6 +68,13 @@ void arena_destroy(struct arena *a)
 	pthread_mutex_destroy(&a->lock);
 }
 
+void arena_set_slack(struct arena *a, uint32_t frames)
+{
+	SCOPED_LOCK(&a->lock);
+
+	a->slack = frames;
+}
+
 static void list_broken(struct arena *a, uint32_t c)
 {
 	a->chunk[c].prev = 0;

@@ -53,6 +53,9 @@ struct arena {
 /* Reserve room for `bytes`. 0 or -ENOMEM. */
 int arena_init(struct arena *a, uint64_t bytes);
 void arena_destroy(struct arena *a);
+/* The most frames that may lie free in broken chunks while a long buffer still
+ * gets whole ones. */
+void arena_set_slack(struct arena *a, uint32_t frames);
 
 static inline unsigned char *arena_data(const struct arena *a, frame_t f)
 {

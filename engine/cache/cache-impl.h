@@ -85,7 +85,8 @@ struct delta {
 struct cache {
 	struct placement *placement;
 	struct reactor *clock;
-	uint64_t size, cache_size;
+	uint64_t size, room;
+	_Atomic(uint64_t) cache_size;
 	unsigned page_shift, block_shift, shard_shift;
 	unsigned page_blocks, page_frames, map_words;
 	size_t page_struct; /* bytes of a struct page */

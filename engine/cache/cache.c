@@ -19,8 +19,9 @@ static void set_geometry(struct cache *c, const struct cache_config *k)
 
 	c->clock = k->clock;
 	c->size = k->size;
-	c->cache_size = k->cache_size;
 	c->subpage = k->subpage;
+	c->room = max_u64(k->room, k->cache_size);
+	atomic_init(&c->cache_size, k->cache_size);
 	c->page_shift = log2_of(k->page_size);
 	c->block_shift = log2_of(k->block_size);
 	c->page_blocks = k->page_size / k->block_size;
@@ -32,6 +33,12 @@ static void set_geometry(struct cache *c, const struct cache_config *k)
 	node_shift = c->page_shift + NODE_SHIFT;
 	c->shard_shift =
 		node_shift > SHARD_RANGE_SHIFT ? node_shift : SHARD_RANGE_SHIFT;
+}
+
+static void set_slack(struct cache *c)
+{
+	arena_set_slack(
+		&c->arena, (uint32_t)(cache_budget(c) / FRAME_SIZE / 16));
 }
 
 int cache_new(const struct cache_config *config, struct placement *placement,
@@ -53,11 +60,11 @@ int cache_new(const struct cache_config *config, struct placement *placement,
 			return -ENOMEM;
 		}
 	}
-	if (arena_init(&c->arena, config->cache_size + config->extra)) {
+	if (arena_init(&c->arena, c->room + config->extra)) {
 		cache_free(c);
 		return -ENOMEM;
 	}
-	c->arena.slack = (uint32_t)(config->cache_size / FRAME_SIZE / 16);
+	set_slack(c);
 	*out = c;
 	return 0;
 }
@@ -72,6 +79,23 @@ void cache_free(struct cache *c)
 		arena_destroy(&c->arena);
 	pthread_mutex_destroy(&c->locks_mutex);
 	free(c);
+}
+
+uint64_t cache_budget(const struct cache *c)
+{
+	return atomic_load_explicit(&c->cache_size, memory_order_relaxed);
+}
+
+uint64_t cache_budget_max(const struct cache *c)
+{
+	return c->room;
+}
+
+bool cache_set_budget(struct cache *c, uint64_t bytes)
+{
+	atomic_store(&c->cache_size, bytes);
+	set_slack(c);
+	return cache_make_room(c, 0);
 }
 
 /* --- charge -------------------------------------------------------------- */
@@ -138,7 +162,7 @@ uint64_t cache_charged(struct cache *c)
 
 bool cache_pressed(struct cache *c)
 {
-	return positive(&c->used) > c->cache_size;
+	return positive(&c->used) > cache_budget(c);
 }
 
 void cache_counts(struct cache *c, struct cache_counts *out)

@@ -56,6 +56,7 @@ struct cache_config {
 	struct reactor *clock; /* whose time the age of dirt is in */
 	uint64_t size;         /* of the device, bytes */
 	uint64_t cache_size;   /* bytes of memory, state included */
+	uint64_t room;         /* bytes it may grow to; 0: cache_size */
 	uint64_t extra;        /* bytes of address space for payloads */
 	uint32_t page_size;    /* bytes, a power of two */
 	uint32_t block_size;   /* bytes, a power of two <= page_size */
@@ -72,6 +73,14 @@ void cache_free(struct cache *c);
 bool cache_filling(struct cache *c);
 /* Bytes. */
 uint64_t cache_block_size(const struct cache *c);
+
+/* The memory it may use, bytes. Any thread. */
+uint64_t cache_budget(const struct cache *c);
+/* The most that can be set: what there is address space for. */
+uint64_t cache_budget_max(const struct cache *c);
+/* Change it, and reclaim down to it. False: dirty pages are in the way, and
+ * have to be written first. Any thread; takes short locks. */
+bool cache_set_budget(struct cache *c, uint64_t bytes);
 
 /*
  * Call `wake` whenever the charge fell or memory became reclaimable, if

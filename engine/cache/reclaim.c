@@ -97,12 +97,13 @@ uint64_t reclaim(struct cache *c, uint64_t need)
 bool cache_make_room(struct cache *c, uint64_t bytes)
 {
 	int64_t over = atomic_load_explicit(&c->used, memory_order_relaxed) +
-		(int64_t)bytes - (int64_t)c->cache_size;
+		(int64_t)bytes - (int64_t)cache_budget(c);
 
 	if (over <= 0)
 		return true;
 	reclaim(c, (uint64_t)over);
-	return atomic_load(&c->used) + (int64_t)bytes <= (int64_t)c->cache_size;
+	return atomic_load(&c->used) + (int64_t)bytes <=
+		(int64_t)cache_budget(c);
 }
 
 /* Forget the blocks of a busy page that are only a copy of the store's. One

@@ -16,6 +16,8 @@
  *     last time the charge was looked at: no wake is lost.
  *  3. A writer is admitted even without room in memory if nothing at all is
  *     charged: then nothing could ever make room.
+ *  4. The limit changes only under the lock, and nobody is parked for more
+ *     than a piece of it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -156,12 +158,20 @@ static bool fits(struct throttle *t, uint64_t bytes)
 	return cache_charge(t->cache, bytes, limit);
 }
 
+/* Without the lock the limit may be lowered between looking at it and
+ * charging: then the charge is given back. */
 bool throttle_try(struct throttle *t, uint64_t bytes)
 {
+	uint64_t limit = atomic_load(&t->limit);
+
 	atomic_fetch_add_explicit(&t->checks, 1, memory_order_relaxed);
-	if (atomic_load(&t->parked))
+	if (atomic_load(&t->parked) || !fits(t, bytes))
 		return false;
-	return fits(t, bytes);
+	if (atomic_load(&t->limit) >= limit ||
+		cache_charged(t->cache) <= atomic_load(&t->limit))
+		return true;
+	cache_uncharge(t->cache, bytes);
+	return false;
 }
 
 static void run_admitted(struct reactor_task *task)
@@ -216,6 +226,13 @@ static void admit_all(struct throttle *t)
 	while (admit_next(t));
 }
 
+/* The limit was lowered since it asked. Lock held. */
+static void shrink(struct throttle_waiter *w, uint64_t piece)
+{
+	if (w->bytes > piece)
+		w->shrink(w, piece);
+}
+
 bool throttle_admit(struct throttle *t, struct throttle_waiter *w)
 {
 	struct throttle_client *c = w->client ? w->client : t->shared;
@@ -230,6 +247,7 @@ bool throttle_admit(struct throttle *t, struct throttle_waiter *w)
 			list_push_tail(&t->ring, &c->ring);
 		list_push_tail(&c->parked, &w->link);
 		atomic_fetch_add(&t->parked, 1);
+		shrink(w, throttle_piece(t));
 		admit_all(t);
 	}
 	writeback_press(t->writeback);
@@ -252,9 +270,29 @@ void throttle_wake(void *throttle)
 		writeback_press(t->writeback);
 }
 
+static void shrink_parked(struct throttle *t)
+{
+	uint64_t piece = throttle_piece(t);
+
+	list_for_each (at, &t->ring) {
+		struct throttle_client *c =
+			list_entry(at, struct throttle_client, ring);
+
+		list_for_each (w, &c->parked)
+			shrink(list_entry(w, struct throttle_waiter, link),
+				piece);
+	}
+}
+
 void throttle_set_limit(struct throttle *t, uint64_t limit)
 {
-	atomic_store(&t->limit, limit);
+	{
+		SCOPED_LOCK(&t->lock);
+
+		atomic_store(&t->limit, limit);
+		shrink_parked(t);
+	}
+	writeback_set_limit(t->writeback, limit);
 	throttle_wake(t);
 }
 

@@ -3,9 +3,13 @@
  * throttle.h: who may make how much dirty, and when.
  *
  * A writer asks for admission of some bytes before it makes them dirty. It
- * is admitted at once, or parked: called back when it is its turn. The
- * charge (cache.h) never exceeds the limit, not once. At the limit clients
- * are admitted round robin, each client's writers in the order they came.
+ * is admitted at once, or parked: called back when it is its turn. At the
+ * limit clients are admitted round robin, each client's writers in the order
+ * they came.
+ *
+ * No admission makes the charge (cache.h) exceed the limit in force, not
+ * once: the one that throttle_set_limit() has set last when the admission
+ * ends. A limit set below the present charge only lets that fall.
  */
 #ifndef WEIR_THROTTLE_THROTTLE_H
 #define WEIR_THROTTLE_THROTTLE_H
@@ -35,6 +39,9 @@ struct throttle_waiter {
 	struct throttle_client *client; /* NULL: the shared one */
 	struct reactor *reactor;
 	void (*admitted)(struct throttle_waiter *w); /* on reactor */
+	/* Ask for less: make `bytes` at most `piece`. While it is parked and the
+	 * limit is lowered; any thread, under the throttle's lock. */
+	void (*shrink)(struct throttle_waiter *w, uint64_t piece);
 	struct reactor_task task;
 	uint64_t parked_ns;
 };
@@ -55,6 +62,8 @@ uint64_t throttle_piece(const struct throttle *t);
 /* The charge fell: admit who can be. The cache's wake callback. */
 void throttle_wake(void *throttle);
 
+/* Change the limit, bytes. Who is parked for more than the new piece asks for
+ * less and keeps its turn. Any thread. */
 void throttle_set_limit(struct throttle *t, uint64_t limit);
 
 struct throttle_counts {

@@ -136,6 +136,7 @@ uint64_t failing_due(struct writeback *wb, bool *ready)
 bool writeback_failing(struct writeback *wb, uint64_t offset, uint64_t end)
 {
 	uint64_t flush = atomic_load(&wb->flush_failing_ns), now;
+	uint64_t timeout = atomic_load(&wb->error_timeout_ns);
 
 	if (!flush && !atomic_load(&wb->nfailing))
 		return false;
@@ -143,13 +144,12 @@ bool writeback_failing(struct writeback *wb, uint64_t offset, uint64_t end)
 	SCOPED_LOCK(&wb->failing_lock);
 
 	now = reactor_now(wb->loop); /* no entry is younger than that */
-	if (flush && now - flush >= wb->error_timeout_ns)
+	if (flush && now - flush >= timeout)
 		return true;
 	for (unsigned i = 0; i < atomic_load(&wb->nfailing); i++) {
 		const struct wb_failing *f = &wb->failing[i];
 
-		if (overlap(f, offset, end) &&
-			now - f->since_ns >= wb->error_timeout_ns)
+		if (overlap(f, offset, end) && now - f->since_ns >= timeout)
 			return true;
 	}
 	return false;

@@ -35,8 +35,7 @@ static void take_press(struct writeback *wb)
 
 static bool wanted(struct writeback *wb)
 {
-	return wb->back_expired || wb->pressing ||
-		cache_dirty(wb->cache) > atomic_load(&wb->background);
+	return wb->back_expired || wb->pressing || wb_over_background(wb);
 }
 
 /*
@@ -87,14 +86,15 @@ static void write_through(struct writeback *wb, uint64_t before_ns)
 static void expire(struct writeback *wb)
 {
 	uint64_t now = reactor_now(wb->loop);
+	uint64_t old = atomic_load(&wb->expire_ns);
 	bool ready = false;
 
 	if (atomic_load(&wb->nfailing))
 		failing_due(wb, &ready);
 	if (ready)
 		write_through(wb, UINT64_MAX);
-	else if (now >= wb->expire_ns)
-		write_through(wb, now - wb->expire_ns);
+	else if (now >= old)
+		write_through(wb, now - old);
 }
 
 /* --- the store flush ----------------------------------------------------- */
@@ -125,7 +125,8 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static uint64_t tick_delay(struct writeback *wb)
 {
 	uint64_t now = reactor_now(wb->loop);
-	uint64_t delay = earlier(TICK_NS, wb->expire_ns / 4 + NSEC_PER_MSEC);
+	uint64_t delay = earlier(
+		TICK_NS, atomic_load(&wb->expire_ns) / 4 + NSEC_PER_MSEC);
 	uint64_t due = UINT64_MAX;
 	bool ready;
 
@@ -223,22 +224,25 @@ static void kicked(struct reactor_task *task)
 	wb_advance(wb);
 }
 
+void wb_wake(struct writeback *wb)
+{
+	if (!atomic_exchange(&wb->kicked, true))
+		reactor_post(wb->loop, &wb->kick);
+}
+
 void writeback_kick(struct writeback *wb)
 {
 	if (atomic_load(&wb->saturated))
 		return;
-	if (atomic_load(&wb->ticking) &&
-		cache_dirty(wb->cache) <= atomic_load(&wb->background))
+	if (atomic_load(&wb->ticking) && !wb_over_background(wb))
 		return;
-	if (!atomic_exchange(&wb->kicked, true))
-		reactor_post(wb->loop, &wb->kick);
+	wb_wake(wb);
 }
 
 void writeback_press(struct writeback *wb)
 {
 	atomic_store(&wb->pressed, true);
-	if (!atomic_exchange(&wb->kicked, true))
-		reactor_post(wb->loop, &wb->kick);
+	wb_wake(wb);
 }
 
 void writeback_init_tasks(struct writeback *wb)

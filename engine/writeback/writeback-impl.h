@@ -63,8 +63,7 @@ struct writeback {
 	struct placement *placement;
 	struct reactor *loop;
 	const char *name;
-	_Atomic(uint64_t) limit, background;
-	uint64_t expire_ns, error_timeout_ns;
+	_Atomic(uint64_t) limit, background, expire_ns, error_timeout_ns;
 
 	/* any thread */
 	_Atomic(bool) kicked, ticking, pressed, saturated;
@@ -127,7 +126,21 @@ struct writeback {
 
 /* flusher.c: look at everything and do what can be done. */
 void wb_advance(struct writeback *wb);
+/* Have the flusher look, whatever it thinks. Any thread. */
+void wb_wake(struct writeback *wb);
 void writeback_init_tasks(struct writeback *wb);
+
+/* Is enough dirty for the background to write? The threshold is half of the
+ * limit if it is not below it. */
+static inline bool wb_over_background(const struct writeback *wb)
+{
+	uint64_t limit = atomic_load(&wb->limit);
+	uint64_t background = atomic_load(&wb->background);
+
+	if (background >= limit)
+		background = limit / 2;
+	return cache_dirty(wb->cache) > background;
+}
 
 /* Is there room for one more background write? */
 static inline bool wb_room(const struct writeback *wb)

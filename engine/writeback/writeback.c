@@ -42,8 +42,8 @@ int writeback_new(const struct writeback_config *config, struct cache *c,
 	wb->name = config->name;
 	atomic_init(&wb->limit, config->dirty_limit);
 	atomic_init(&wb->background, config->dirty_background);
-	wb->expire_ns = config->dirty_expire_ns;
-	wb->error_timeout_ns = config->error_timeout_ns;
+	atomic_init(&wb->expire_ns, config->dirty_expire_ns);
+	atomic_init(&wb->error_timeout_ns, config->error_timeout_ns);
 	pthread_mutex_init(&wb->incoming_lock, NULL);
 	pthread_mutex_init(&wb->failing_lock, NULL);
 	pthread_mutex_init(&wb->zero_lock, NULL);
@@ -66,6 +66,20 @@ void writeback_free(struct writeback *wb)
 	pthread_mutex_destroy(&wb->failing_lock);
 	pthread_mutex_destroy(&wb->zero_lock);
 	free(wb);
+}
+
+void writeback_set(struct writeback *wb, const struct writeback_config *config)
+{
+	atomic_store(&wb->background, config->dirty_background);
+	atomic_store(&wb->expire_ns, config->dirty_expire_ns);
+	atomic_store(&wb->error_timeout_ns, config->error_timeout_ns);
+	wb_wake(wb);
+}
+
+void writeback_set_limit(struct writeback *wb, uint64_t limit)
+{
+	atomic_store(&wb->limit, limit);
+	wb_wake(wb);
 }
 
 void writeback_quiesce(struct writeback *wb, void (*done)(void *arg), void *arg)

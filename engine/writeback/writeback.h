@@ -41,6 +41,11 @@ int writeback_new(const struct writeback_config *config, struct cache *c,
 /* Nothing may be in flight. Accepts NULL. */
 void writeback_free(struct writeback *wb);
 
+/* Take over what is configured, but for limit and name. Any thread. */
+void writeback_set(struct writeback *wb, const struct writeback_config *config);
+/* The limit in force from now on, bytes. Any thread. */
+void writeback_set_limit(struct writeback *wb, uint64_t limit);
+
 /* Look whether there is work: something became dirty, or a writer waits for
  * room. Any thread; never blocks; cheap when the flusher is awake. */
 void writeback_kick(struct writeback *wb);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * set.c: changing a running engine: limits, policies, what is cached.
+ *
+ * 1. A change is made in a copy of the configuration, and judged there as a
+ *    whole; only one that fits is applied, and applying cannot fail.
+ * 2. Each module keeps what it reads in atomics of its own: outside the lock
+ *    nobody reads engine.config but for what is fixed.
+ */
+#include <errno.h>
+
+#include "base/size.h"
+#include "config-keys.h"
+#include "engine-impl.h"
+
+static int change(struct engine_config *c, const struct engine_setting *s,
+	unsigned n, struct error *error)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < n && !err; i++) {
+		err = config_check_live(s[i].key, s[i].value, error);
+		if (!err)
+			err = engine_config_set(c, s[i].key, s[i].value, error);
+	}
+	return err ? err : engine_config_check(c, error);
+}
+
+/* What the engine as it was built has no room for. */
+static int check_room(const struct engine *e, const struct engine_config *c,
+	struct error *error)
+{
+	uint64_t most = cache_budget_max(e->cache);
+	char size[16], room[16];
+
+	if (c->cache_size <= most)
+		return 0;
+	return error_set(error, -EINVAL,
+		"cache-size=%s: more than %s, which is as far as it can grow "
+		"while the store is open",
+		size_format(c->cache_size, size), size_format(most, room));
+}
+
+static void apply(struct engine *e)
+{
+	const struct engine_config *c = &e->config;
+	struct writeback_config writeback = {
+		.dirty_background = c->dirty_background,
+		.dirty_expire_ns = c->dirty_expire_ns,
+		.error_timeout_ns = c->error_timeout_ns,
+	};
+
+	writeback_set(e->writeback, &writeback);
+	throttle_set_limit(e->throttle, c->dirty_limit);
+	if (!cache_set_budget(e->cache, c->cache_size))
+		writeback_press(e->writeback);
+}
+
+static int set(struct engine *e, const struct engine_setting *s, unsigned n,
+	bool really, struct error *error)
+{
+	SCOPED_LOCK(&e->lock);
+	struct engine_config c = e->config;
+	int err;
+
+	if (atomic_load(&e->closing))
+		return error_set(error, -ESHUTDOWN, "store %s: is being closed",
+			c.store);
+	err = change(&c, s, n, error);
+	if (!err)
+		err = check_room(e, &c, error);
+	if (!err && really) {
+		e->config = c;
+		apply(e);
+	}
+	return err;
+}
+
+int engine_set(struct engine *e, const struct engine_setting *s, unsigned n,
+	struct error *error)
+{
+	return set(e, s, n, true, error);
+}
+
+int engine_set_check(struct engine *e, const struct engine_setting *s,
+	unsigned n, struct error *error)
+{
+	return set(e, s, n, false, error);
+}
+
+uint64_t engine_drop(struct engine *e)
+{
+	return cache_drop_clean(e->cache);
+}
