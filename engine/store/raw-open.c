@@ -5,11 +5,14 @@
  *
  * 1. A file is locked with an open-file-description lock, which belongs to
  *    the descriptor and goes with it; a device is opened O_EXCL, which also
- *    keeps out mounts. Readers share.
+ *    keeps out mounts. Readers share. The kernel may hold the descriptors of
+ *    a server that was killed for a moment longer, for the I/O it had under
+ *    way: who comes next waits a second before it gives up.
  * 2. O_DIRECT is used where the file's size and filesystem allow it: then
  *    info.align and info.mem_align are what the kernel asks for. Otherwise
  *    the host's page cache is in between, and any byte can be addressed.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdio.h>
@@ -17,10 +20,15 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../base/cleanup.h"
 #include "raw.h"
+
+/* How long a file or device may be busy: a second. */
+#define BUSY_STEPS 50U
+#define BUSY_STEP_NS 20000000L
 
 /* How O_DIRECT must be addressed; offset 0: not at all. */
 struct dio_align {
@@ -43,6 +51,29 @@ static int raw_open_error(
 	return error_set(error, err, "cannot open: %s%s", strerror(-err), hint);
 }
 
+/* Is there time left to try again? Sleeps a little if so. */
+static bool patience(unsigned *left)
+{
+	const struct timespec while_ns = {.tv_nsec = BUSY_STEP_NS};
+
+	if (!*left)
+		return false;
+	--*left;
+	nanosleep(&while_ns, NULL);
+	return true;
+}
+
+static int raw_open_fd(const char *path, int how)
+{
+	unsigned left = BUSY_STEPS;
+	int fd;
+
+	do
+		fd = open(path, how);
+	while (fd < 0 && errno == EBUSY && patience(&left));
+	return fd;
+}
+
 static int raw_lock(
 	struct raw *r, const char *path, bool readonly, struct error *error)
 {
@@ -51,9 +82,15 @@ static int raw_lock(
 		.l_whence = SEEK_SET,
 	};
 
-	if (!fcntl(r->fd, F_OFD_SETLK, &lock))
-		return 0;
-	if (errno == EAGAIN || errno == EACCES)
+	unsigned left = BUSY_STEPS;
+	bool busy;
+
+	do {
+		if (!fcntl(r->fd, F_OFD_SETLK, &lock))
+			return 0;
+		busy = errno == EAGAIN || errno == EACCES;
+	} while (busy && patience(&left));
+	if (busy)
 		return error_set(
 			error, -EBUSY, "in use: another server has it open");
 	log_warning("store raw:%s: cannot lock it (%s): nothing keeps a second "
@@ -87,7 +124,7 @@ static int raw_open_file(
 	if (!r->block && !S_ISREG(st.st_mode))
 		return error_set(
 			error, -EINVAL, "neither a file nor a block device");
-	r->fd = open(path, how | (r->block && !readonly ? O_EXCL : 0));
+	r->fd = raw_open_fd(path, how | (r->block && !readonly ? O_EXCL : 0));
 	if (r->fd < 0 || fstat(r->fd, &st))
 		return raw_open_error(r, path, -errno, error);
 	size = (uint64_t)st.st_size;
