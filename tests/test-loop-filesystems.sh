@@ -7,57 +7,8 @@
 
 # shellcheck source=tests/lib.sh
 . "${WEIR_SRCDIR:-.}/tests/lib.sh"
-
-need nbdfuse fusermount3 losetup mkfs.xfs xfs_repair mkfs.ext4 e2fsck \
-	mkfs.btrfs btrfs sha256sum
-[ "$(id -u)" -eq 0 ] || skip_all "only root may mount"
-[ -w /dev/fuse ] || skip_all "this machine has no /dev/fuse"
-losetup -f >/dev/null 2>&1 || skip_all "this machine has no loop device"
-
-fuse=$tmp/fuse
-mnt=$tmp/mnt
-mkdir "$fuse" "$mnt"
-loop=
-
-attach() {
-	background nbdfuse "$fuse/disk" "$uri" 2>>"$tmp/nbdfuse.log"
-	nbdfuse_pid=$!
-	wait_until 10 test -s "$fuse/disk" &&
-		loop=$(losetup --direct-io=on --find --show "$fuse/disk")
-}
-
-detach() {
-	losetup -d "$loop" && wait_until 10 loop_free || return
-	loop=
-	fusermount3 -u "$fuse" && wait_until 10 gone "$nbdfuse_pid"
-}
-
-loop_free() {
-	! losetup "$loop"
-}
-
-let_go() {
-	umount "$mnt"
-	[ -z "$loop" ] || losetup -d "$loop"
-	fusermount3 -u "$fuse"
-}
-at_exit let_go
-
-make_fs() {
-	case $1 in
-	xfs) mkfs.xfs -q -f "$2" ;;
-	ext4) mkfs.ext4 -q -F "$2" ;;
-	btrfs) mkfs.btrfs -q -f "$2" ;;
-	esac
-}
-
-check_fs() {
-	case $1 in
-	xfs) xfs_repair -n -f "$2" ;;
-	ext4) e2fsck -f -n "$2" ;;
-	btrfs) btrfs check --readonly "$2" ;;
-	esac
-}
+# shellcheck source=tests/lib-loop.sh
+. "${WEIR_SRCDIR:-.}/tests/lib-loop.sh"
 
 write_tree() {
 	local i
