@@ -36,6 +36,8 @@ static void print_integer(const char *name, json_int_t value)
 
 	if (has_unit(name, "bytes") && value >= 0)
 		printf("%s", size_format((uint64_t)value, size));
+	else if (has_unit(name, "bandwidth"))
+		printf("%.1f MB/s", (double)value / 1e6);
 	else if (has_unit(name, "us"))
 		printf("%.3f ms", (double)value / 1000);
 	else

@@ -44,6 +44,8 @@ enum key_kind {
 	.kind = KIND_SHARE,                                                    \
 	.percent_at = offsetof(struct engine_config, percent)
 #define TIME .kind = KIND_TIME /* uint64_t of nanoseconds */
+/* One of these, or "off", which is 0. */
+#define OR_OFF(type) type, .off = true
 /* One of these that engine_set() may change (set.c). */
 #define LIVE(type) type, .live = true
 
@@ -80,6 +82,10 @@ enum key_kind {
 		LIVE(SHARE(dirty_background_percent)),                         \
 		"write back above this, N% is of cache-size" IND               \
 		"(default half of dirty-limit)")                               \
+	X(dirty_time_ns, "dirty-time", "TIME|off", LIVE(OR_OFF(TIME)),         \
+		"most data not yet durable, as the time the store needs" IND   \
+		"to write it, measured; dirty-limit still holds" IND           \
+		"(default off)")                                               \
 	X(dirty_expire_ns, "dirty-expire", "TIME", LIVE(TIME),                 \
 		"write back what is dirty for longer (default 30s)")           \
 	X(readonly, "readonly", "BOOL", BOOL,                                  \
@@ -97,7 +103,7 @@ struct key {
 	const char *const *words; /* ENUM; NULL ends it */
 	size_t percent_at;        /* SHARE; of the other member */
 	uint32_t min;             /* POWER: bytes */
-	bool live;
+	bool off, live;
 };
 
 /* --- config-parse.c ------------------------------------------------------- */

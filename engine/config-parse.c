@@ -286,6 +286,8 @@ int engine_config_set(struct engine_config *c, const char *key,
 
 	if (!k)
 		return unknown_key(key, value, error);
+	if (k->off && strcmp(value, "off") == 0)
+		value = "0";
 	why = set[k->kind](k, value, (char *)c + k->at,
 		(unsigned *)(void *)((char *)c + k->percent_at));
 	if (why == not_a_word)

@@ -65,6 +65,7 @@ static int build(struct engine *e, struct error *error)
 		.error_timeout_ns = k->error_timeout_ns,
 		.name = k->store,
 	};
+	struct throttle_config throttle = {k->dirty_limit, k->dirty_time_ns};
 	char size[16];
 	int err = cache_new(&cache, e->placement, &e->cache);
 
@@ -73,7 +74,7 @@ static int build(struct engine *e, struct error *error)
 			e->loops[0], &e->writeback);
 	if (!err)
 		err = throttle_new(
-			e->cache, e->writeback, k->dirty_limit, &e->throttle);
+			e->cache, e->writeback, &throttle, &e->throttle);
 	if (err)
 		return error_set(error, err, "cache-size=%s: out of memory",
 			size_format(k->cache_size, size));

@@ -47,6 +47,7 @@ struct engine_config {
 	bool multipage;            /* writes go by runs of pages */
 	uint64_t dirty_limit;      /* bytes */
 	uint64_t dirty_background; /* bytes */
+	uint64_t dirty_time_ns;    /* 0: off */
 	uint64_t dirty_expire_ns;
 	uint64_t error_timeout_ns;
 	uint64_t inflight_bytes; /* per connection */

@@ -49,9 +49,10 @@ static void apply(struct engine *e)
 		.dirty_expire_ns = c->dirty_expire_ns,
 		.error_timeout_ns = c->error_timeout_ns,
 	};
+	struct throttle_config throttle = {c->dirty_limit, c->dirty_time_ns};
 
 	writeback_set(e->writeback, &writeback);
-	throttle_set_limit(e->throttle, c->dirty_limit);
+	throttle_set(e->throttle, &throttle);
 	if (!cache_set_budget(e->cache, c->cache_size))
 		writeback_press(e->writeback);
 }

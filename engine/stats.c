@@ -174,6 +174,7 @@ static void throttle_json(struct engine *e, json_t *j)
 
 	throttle_counts(e->throttle, &t);
 	set(j, "dirty_limit_bytes", t.limit);
+	set(j, "write_bandwidth", t.bandwidth);
 	set(j, "throttle_checks", t.checks);
 	set(j, "pauses", t.pauses);
 	set(j, "pause_us_total", t.pause_us_total);

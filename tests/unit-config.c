@@ -86,6 +86,7 @@ static void defaults_follow_from_cache_size(void **state)
 		assert_int_equal(c->cache_size, memory / 4 / MIB * MIB);
 	assert_int_equal(c->page_size, 64 * KIB);
 	assert_int_equal(c->block_size, 4 * KIB);
+	assert_int_equal(c->dirty_time_ns, 0);
 	assert_int_equal(c->dirty_expire_ns, 30 * NSEC_PER_SEC);
 	assert_int_equal(c->error_timeout_ns, 600 * NSEC_PER_SEC);
 	assert_int_equal(c->inflight_bytes, 32 * MIB);
@@ -108,6 +109,7 @@ static void every_key_is_read(void **state)
 	set(c, "block-size", "512");
 	set(c, "dirty-limit", "8M");
 	set(c, "dirty-background", "2M");
+	set(c, "dirty-time", "2s");
 	set(c, "dirty-expire", "200ms");
 	set(c, "readonly", "yes");
 	set(c, "error-timeout", "1h");
@@ -120,6 +122,7 @@ static void every_key_is_read(void **state)
 	assert_int_equal(c->block_size, 512);
 	assert_int_equal(c->dirty_limit, 8 * MIB);
 	assert_int_equal(c->dirty_background, 2 * MIB);
+	assert_int_equal(c->dirty_time_ns, 2 * NSEC_PER_SEC);
 	assert_int_equal(c->dirty_expire_ns, 200 * NSEC_PER_MSEC);
 	assert_true(c->readonly);
 	assert_int_equal(c->error_timeout_ns, 3600 * NSEC_PER_SEC);
@@ -302,6 +305,18 @@ static void bad_time_is_named(void **state)
 		"error-timeout=99999999999h: too long a time");
 }
 
+static void off_is_for_what_can_be_off(void **state)
+{
+	struct engine_config *c = *state;
+
+	set(c, "dirty-time", "2s");
+	set(c, "dirty-time", "off");
+	assert_int_equal(c->dirty_time_ns, 0);
+	refused(c, "dirty-expire", "off",
+		"dirty-expire=off: "
+		"bad time, write it like 30s, 200ms, 10m or 1h");
+}
+
 static void bad_mode_is_named(void **state)
 {
 	refused(*state, "cache", "unsafe",
@@ -379,7 +394,8 @@ static void help_lists_every_key_in_80_columns(void **state)
 {
 	static const char *const keys[] = {"store", "cache", "cache-size",
 		"page-size", "block-size", "dirty-limit", "dirty-background",
-		"dirty-expire", "readonly", "error-timeout", "inflight-bytes"};
+		"dirty-time", "dirty-expire", "readonly", "error-timeout",
+		"inflight-bytes"};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -416,6 +432,7 @@ int main(void)
 		T(refused_value_leaves_the_old_one),
 		T(bad_share_is_named),
 		T(bad_time_is_named),
+		T(off_is_for_what_can_be_off),
 		T(bad_mode_is_named),
 		T(units_are_powers_of_two_in_range),
 		T(missing_store_says_what_to_write),

@@ -54,7 +54,8 @@ static void every_counter_is_there(void **state)
 		"store_read_bytes", "store_writes", "store_write_bytes",
 		"store_flushes", "pauses", "pause_us_total", "pause_us_max",
 		"unstable_bytes", "store_queue_depth", "store_await_us",
-		"flusher_passes", "throttle_checks", "rss_bytes"};
+		"flusher_passes", "throttle_checks", "rss_bytes",
+		"write_bandwidth"};
 	struct served *s = *state;
 
 	for (unsigned i = 0; i < sizeof(name) / sizeof(name[0]); i++)

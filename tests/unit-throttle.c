@@ -40,6 +40,7 @@ static int setup(void **state)
 		.error_timeout_ns = 600 * NSEC_PER_SEC,
 		.name = "test",
 	};
+	struct throttle_config limit = {LIMIT, 0};
 	static const char *const name[] = {"a", "b", "c"};
 
 	assert_non_null(b);
@@ -47,7 +48,7 @@ static int setup(void **state)
 	assert_int_equal(writeback_new(&config, b->c->cache, b->c->placement,
 				 b->c->loop, &b->wb),
 		0);
-	assert_int_equal(throttle_new(b->c->cache, b->wb, LIMIT, &b->t), 0);
+	assert_int_equal(throttle_new(b->c->cache, b->wb, &limit, &b->t), 0);
 	cache_set_wake(b->c->cache, throttle_wake, b->t);
 	for (unsigned i = 0; i < 3; i++)
 		b->client[i] = throttle_client_get(b->t, name[i]);
@@ -116,6 +117,13 @@ static struct throttle_counts counts(struct bed *b)
 
 	throttle_counts(b->t, &n);
 	return n;
+}
+
+static void set_limit(struct bed *b, uint64_t limit)
+{
+	struct throttle_config config = {limit, 0};
+
+	throttle_set(b->t, &config);
 }
 
 static void limit_is_exact(void **state)
@@ -203,7 +211,7 @@ static void raised_limit_admits(void **state)
 
 	assert_true(throttle_try(b->t, LIMIT));
 	assert_false(ask(b, &x, 0, 0, BLOCK));
-	throttle_set_limit(b->t, LIMIT + BLOCK);
+	set_limit(b, LIMIT + BLOCK);
 	settle(b);
 	assert_true(x.in);
 	cache_uncharge(b->c->cache, LIMIT + BLOCK);
@@ -215,7 +223,7 @@ static void lowered_limit_lets_the_charge_fall(void **state)
 	struct writer x;
 
 	assert_true(throttle_try(b->t, LIMIT));
-	throttle_set_limit(b->t, LIMIT / 2);
+	set_limit(b, LIMIT / 2);
 	assert_int_equal(cache_charged(b->c->cache), LIMIT);
 	assert_false(ask(b, &x, 0, 0, BLOCK));
 	cache_uncharge(b->c->cache, LIMIT / 2);
@@ -237,7 +245,7 @@ static void parked_for_more_than_the_new_limit_asks_for_less(void **state)
 	assert_true(throttle_try(b->t, LIMIT));
 	for (unsigned i = 0; i < 3; i++)
 		assert_false(ask(b, &x[i], i, (int)i, LIMIT / 4));
-	throttle_set_limit(b->t, 3 * BLOCK);
+	set_limit(b, 3 * BLOCK);
 	assert_int_equal(x[0].w.bytes, throttle_piece(b->t));
 	assert_int_equal(x[2].w.bytes, throttle_piece(b->t));
 	settle(b);
@@ -260,7 +268,7 @@ static void comes_late_with_too_much_and_asks_for_less(void **state)
 	struct bed *b = *state;
 	struct writer x;
 
-	throttle_set_limit(b->t, 2 * BLOCK);
+	set_limit(b, 2 * BLOCK);
 	assert_true(throttle_try(b->t, 2 * BLOCK));
 	assert_false(ask(b, &x, 0, 0, LIMIT / 4));
 	assert_int_equal(x.w.bytes, BLOCK);
@@ -294,11 +302,11 @@ static void pieces_are_a_share_of_the_limit(void **state)
 	struct bed *b = *state;
 
 	assert_int_equal(throttle_piece(b->t), LIMIT / 4);
-	throttle_set_limit(b->t, 100 * KIB);
+	set_limit(b, 100 * KIB);
 	assert_int_equal(throttle_piece(b->t), 16 * KIB);
-	throttle_set_limit(b->t, BLOCK);
+	set_limit(b, BLOCK);
 	assert_int_equal(throttle_piece(b->t), BLOCK);
-	throttle_set_limit(b->t, 4 * GIB);
+	set_limit(b, 4 * GIB);
 	assert_int_equal(throttle_piece(b->t), 4 * MIB);
 }
 

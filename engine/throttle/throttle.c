@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "../base/cleanup.h"
+#include "bandwidth.h"
 #include "throttle.h"
 
 #define PIECE_MAX (4U << 20) /* bytes */
@@ -42,17 +43,28 @@ struct throttle_client {
 struct throttle {
 	struct cache *cache;
 	struct writeback *writeback;
-	_Atomic(uint64_t) limit;
+	_Atomic(uint64_t) limit; /* in force */
 	_Atomic(uint64_t) checks;
 	_Atomic(unsigned) parked;
 	pthread_mutex_t lock; /* the rest */
+	struct throttle_config config;
+	struct bandwidth bandwidth;
 	struct list clients, ring;
 	struct throttle_client *shared;
 	uint64_t pauses, pause_ns_total, pause_ns_max;
 };
 
-int throttle_new(struct cache *c, struct writeback *wb, uint64_t limit,
-	struct throttle **out)
+static void progressed(void *throttle);
+
+/* The limit to be in force. Lock held. */
+static uint64_t limit_of(const struct throttle *t)
+{
+	return bandwidth_limit(
+		&t->bandwidth, t->config.dirty_limit, t->config.dirty_time_ns);
+}
+
+int throttle_new(struct cache *c, struct writeback *wb,
+	const struct throttle_config *config, struct throttle **out)
 {
 	struct throttle *t = calloc(1, sizeof(*t));
 
@@ -60,7 +72,9 @@ int throttle_new(struct cache *c, struct writeback *wb, uint64_t limit,
 		return -ENOMEM;
 	t->cache = c;
 	t->writeback = wb;
-	atomic_init(&t->limit, limit);
+	t->config = *config;
+	bandwidth_init(&t->bandwidth, 0, 0);
+	atomic_init(&t->limit, limit_of(t));
 	pthread_mutex_init(&t->lock, NULL);
 	list_init(&t->clients);
 	list_init(&t->ring);
@@ -69,6 +83,8 @@ int throttle_new(struct cache *c, struct writeback *wb, uint64_t limit,
 		throttle_free(t);
 		return -ENOMEM;
 	}
+	writeback_set_limit(wb, limit_of(t));
+	writeback_set_progress(wb, progressed, t);
 	*out = t;
 	return 0;
 }
@@ -284,16 +300,38 @@ static void shrink_parked(struct throttle *t)
 	}
 }
 
-void throttle_set_limit(struct throttle *t, uint64_t limit)
+/* Put the limit in force that ought to be. Lock held. */
+static void renew_limit(struct throttle *t)
 {
-	{
-		SCOPED_LOCK(&t->lock);
+	uint64_t limit = limit_of(t);
 
-		atomic_store(&t->limit, limit);
-		shrink_parked(t);
-	}
+	if (limit == atomic_load(&t->limit))
+		return;
+	atomic_store(&t->limit, limit);
+	shrink_parked(t);
 	writeback_set_limit(t->writeback, limit);
-	throttle_wake(t);
+	admit_all(t);
+}
+
+void throttle_set(struct throttle *t, const struct throttle_config *config)
+{
+	SCOPED_LOCK(&t->lock);
+
+	t->config = *config;
+	renew_limit(t);
+}
+
+/* The store wrote something. The flusher's callback, on its loop. */
+static void progressed(void *throttle)
+{
+	struct throttle *t = throttle;
+	struct writeback_progress p;
+	SCOPED_LOCK(&t->lock);
+
+	writeback_progress(t->writeback, &p);
+	if (bandwidth_update(&t->bandwidth, p.busy_ns,
+		    p.written >> BANDWIDTH_PAGE_SHIFT))
+		renew_limit(t);
 }
 
 void throttle_counts(struct throttle *t, struct throttle_counts *out)
@@ -302,6 +340,7 @@ void throttle_counts(struct throttle *t, struct throttle_counts *out)
 
 	*out = (struct throttle_counts){
 		.limit = atomic_load(&t->limit),
+		.bandwidth = t->bandwidth.average << BANDWIDTH_PAGE_SHIFT,
 		.checks = atomic_load(&t->checks),
 		.pauses = t->pauses,
 		.pause_us_total = t->pause_ns_total / NSEC_PER_USEC,

@@ -8,8 +8,11 @@
  * they came.
  *
  * No admission makes the charge (cache.h) exceed the limit in force, not
- * once: the one that throttle_set_limit() has set last when the admission
- * ends. A limit set below the present charge only lets that fall.
+ * once: the last one that was set when the admission ends. A limit set below
+ * the present charge only lets that fall.
+ *
+ * The limit in force is the one given, or what the store writes in a given
+ * time if that is less; how fast the store is, is measured (bandwidth.h).
  */
 #ifndef WEIR_THROTTLE_THROTTLE_H
 #define WEIR_THROTTLE_THROTTLE_H
@@ -22,9 +25,14 @@
 struct throttle;
 struct throttle_client;
 
-/* 0 or -ENOMEM. */
-int throttle_new(struct cache *c, struct writeback *wb, uint64_t limit,
-	struct throttle **out);
+struct throttle_config {
+	uint64_t dirty_limit;   /* bytes */
+	uint64_t dirty_time_ns; /* 0: off */
+};
+
+/* 0 or -ENOMEM. Before the flusher has begun anything. */
+int throttle_new(struct cache *c, struct writeback *wb,
+	const struct throttle_config *config, struct throttle **out);
 /* Nobody may be parked. Accepts NULL. */
 void throttle_free(struct throttle *t);
 
@@ -62,12 +70,13 @@ uint64_t throttle_piece(const struct throttle *t);
 /* The charge fell: admit who can be. The cache's wake callback. */
 void throttle_wake(void *throttle);
 
-/* Change the limit, bytes. Who is parked for more than the new piece asks for
- * less and keeps its turn. Any thread. */
-void throttle_set_limit(struct throttle *t, uint64_t limit);
+/* Take over another configuration. Who is parked for more than the new piece
+ * asks for less and keeps its turn. Any thread. */
+void throttle_set(struct throttle *t, const struct throttle_config *config);
 
 struct throttle_counts {
-	uint64_t limit; /* bytes */
+	uint64_t limit;     /* in force, bytes */
+	uint64_t bandwidth; /* of the store, bytes per second */
 	uint64_t checks, pauses, pause_us_total, pause_us_max;
 	unsigned parked;
 };

@@ -95,6 +95,7 @@ static void flush_done(struct store_io *io)
 static void flush_begin(struct writeback *wb)
 {
 	wb->flushing = true;
+	wb_busy(wb);
 	wb->flush_wanted = false;
 	list_splice_tail(&wb->flush_now, &wb->flush_next);
 	wb->flush_covers = atomic_exchange(&wb->unflushed, 0);

@@ -207,6 +207,7 @@ void wb_advance(struct writeback *wb)
 	background(wb);
 	consider_flush(wb);
 	flush_advance(wb);
+	wb_rest(wb);
 	atomic_store(&wb->saturated, !wb_room(wb));
 	set_tick(wb);
 	if (quiet && !wb->was_quiet && idle(wb)) {

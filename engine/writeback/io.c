@@ -88,6 +88,10 @@ static void write_done(struct store_io *io)
 		failed(wb, x);
 	else
 		failing_clear(wb, x->run.offset, x->run.end);
+	if (!io->error)
+		wb->written += io->length;
+	if (wb->progress)
+		wb->progress(wb->progress_arg);
 	if (x->in_pass) {
 		wb->pass_writes--;
 		if (!written)
@@ -120,6 +124,7 @@ void wb_io_submit(struct writeback *wb, struct wb_io *x)
 		.done = write_done,
 	};
 	x->start_ns = reactor_now(wb->loop);
+	wb_busy(wb);
 	x->in_pass = wb->phase == PASS_WRITE;
 	if (x->in_pass)
 		wb->pass_writes++;

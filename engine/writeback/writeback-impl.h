@@ -92,6 +92,14 @@ struct writeback {
 	unsigned ninflight;
 	uint64_t inflight_bytes;
 
+	/* how fast the store is */
+	uint64_t written; /* bytes */
+	uint64_t busy_ns; /* in all, up to busy_since_ns if busy */
+	uint64_t busy_since_ns;
+	bool busy;
+	void (*progress)(void *arg);
+	void *progress_arg;
+
 	/* the flush pass */
 	enum pass_phase phase;
 	struct list pass_waiters, pass_queue; /* syncs */
@@ -147,6 +155,24 @@ static inline bool wb_room(const struct writeback *wb)
 {
 	return wb->ninflight < INFLIGHT_MAX &&
 		wb->inflight_bytes < INFLIGHT_BYTES;
+}
+
+/* A write or flush of the store begins; all that were under way have ended
+ * (wb_rest() looks). */
+static inline void wb_busy(struct writeback *wb)
+{
+	if (wb->busy)
+		return;
+	wb->busy = true;
+	wb->busy_since_ns = reactor_now(wb->loop);
+}
+
+static inline void wb_rest(struct writeback *wb)
+{
+	if (!wb->busy || wb->ninflight || wb->flushing)
+		return;
+	wb->busy = false;
+	wb->busy_ns += reactor_now(wb->loop) - wb->busy_since_ns;
 }
 
 /* walk.c */

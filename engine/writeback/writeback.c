@@ -82,6 +82,21 @@ void writeback_set_limit(struct writeback *wb, uint64_t limit)
 	wb_wake(wb);
 }
 
+void writeback_set_progress(
+	struct writeback *wb, void (*progress)(void *arg), void *arg)
+{
+	wb->progress = progress;
+	wb->progress_arg = arg;
+}
+
+void writeback_progress(
+	const struct writeback *wb, struct writeback_progress *out)
+{
+	*out = (struct writeback_progress){wb->written, wb->busy_ns};
+	if (wb->busy)
+		out->busy_ns += reactor_now(wb->loop) - wb->busy_since_ns;
+}
+
 void writeback_quiesce(struct writeback *wb, void (*done)(void *arg), void *arg)
 {
 	wb->quiet_arg = arg;

@@ -46,6 +46,20 @@ void writeback_set(struct writeback *wb, const struct writeback_config *config);
 /* The limit in force from now on, bytes. Any thread. */
 void writeback_set_limit(struct writeback *wb, uint64_t limit);
 
+/* How much was written, and on a clock that stands still while neither a write
+ * nor a flush of the store is under way. On the loop. */
+struct writeback_progress {
+	uint64_t written; /* bytes */
+	uint64_t busy_ns;
+};
+void writeback_progress(
+	const struct writeback *wb, struct writeback_progress *out);
+
+/* Call `progress` on the loop whenever a store write has ended. Set before
+ * there is any. */
+void writeback_set_progress(
+	struct writeback *wb, void (*progress)(void *arg), void *arg);
+
 /* Look whether there is work: something became dirty, or a writer waits for
  * room. Any thread; never blocks; cheap when the flusher is awake. */
 void writeback_kick(struct writeback *wb);
