@@ -52,7 +52,6 @@ struct engine {
 	/* A copy; store is owned. What engine_set() may change is read and
 	 * written under the lock. */
 	struct engine_config config;
-	struct store *store; /* the placement owns it */
 	struct placement *placement;
 	struct cache *cache;
 	struct writeback *writeback;
@@ -112,6 +111,7 @@ struct request {
 		struct throttle_waiter throttle;
 		struct writeback_sync sync;
 		struct store_io store;
+		struct placement_waiter space;
 		struct reactor_task task;
 	} u;
 };

@@ -85,15 +85,14 @@ static int build(struct engine *e, struct error *error)
 static int open_store(struct engine *e, struct error *error)
 {
 	const struct engine_config *k = &e->config;
-	int err = store_open(k->store, k->readonly ? STORE_OPEN_READONLY : 0,
-		&e->store, error);
+	struct placement_config config = {
+		.spec = k->store,
+		.flags = k->readonly ? STORE_OPEN_READONLY : 0,
+		.home = e->loops[0],
+	};
+	int err = placement_open(&config, &e->placement, error);
 
-	if (err)
-		return err;
-	err = placement_open(e->store, &e->placement, error);
-	if (err)
-		return err;
-	return check_sizes(k, &e->placement->info, error);
+	return err ? err : check_sizes(k, &e->placement->info, error);
 }
 
 static struct engine *engine_alloc(
@@ -156,7 +155,7 @@ void engine_close(struct engine *e)
 	free(e);
 }
 
-static void shutdown_done(void *arg)
+static void shutdown_placed(void *arg)
 {
 	struct engine *e = arg;
 
@@ -164,6 +163,14 @@ static void shutdown_done(void *arg)
 		return;
 	reactor_timer_cancel(e->loops[0], &e->shutdown.deadline);
 	e->shutdown.done(e, e->shutdown.error, e->shutdown.arg);
+}
+
+/* The flusher is at rest: now what is on its right. */
+static void shutdown_done(void *arg)
+{
+	struct engine *e = arg;
+
+	placement_quiesce(e->placement, shutdown_placed, e);
 }
 
 /* Is there nothing that trying again could still make durable? */
@@ -255,7 +262,7 @@ void engine_log_dirty(struct engine *e)
 
 struct store *engine_store(struct engine *e)
 {
-	return e->store;
+	return e->placement->store;
 }
 
 /* --- exports and clients ------------------------------------------------- */

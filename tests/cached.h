@@ -72,6 +72,7 @@ static inline struct cached *cached_make(
 	struct error error = {""};
 	unsigned char *data = malloc(size <= DATA_MAX ? size : 1);
 	char spec[64];
+	struct placement_config place = {.spec = spec};
 
 	assert_non_null(c);
 	assert_non_null(data);
@@ -79,7 +80,9 @@ static inline struct cached *cached_make(
 	c->loop = reactor_sim_new(size + config.block_size);
 	snprintf(spec, sizeof(spec), "fault:record=on,mem:%llu",
 		(unsigned long long)size);
-	c->store = store_must_open(spec);
+	place.home = c->loop;
+	assert_int_equal(placement_open(&place, &c->placement, &error), 0);
+	c->store = c->placement->store;
 	if (size <= DATA_MAX) {
 		data_put(data, 1, 0, size);
 		assert_int_equal(
@@ -88,7 +91,6 @@ static inline struct cached *cached_make(
 	}
 	free(data);
 	store_fault_record(c->store, true);
-	assert_int_equal(placement_open(c->store, &c->placement, &error), 0);
 	config.clock = c->loop;
 	config.size = size;
 	config.extra = 64 * MIB;

@@ -43,8 +43,7 @@ static uint64_t extent_end(const struct extent *e)
 	return e->logical + e->length;
 }
 
-/* The last extent that begins at or before `logical`. */
-static bool map_before(
+bool extent_map_before(
 	const struct extent_map *m, uint64_t logical, struct extent *out)
 {
 	struct btree_item item;
@@ -77,7 +76,7 @@ bool extent_map_find(
 
 	if (logical >= EXTENT_LOGICAL_END)
 		return false;
-	if (map_before(m, logical, out) && extent_end(out) > logical)
+	if (extent_map_before(m, logical, out) && extent_end(out) > logical)
 		return true;
 	if (!btree_after(&m->tree,
 		    (struct btree_item){logical / EXTENT_UNIT << 16, 0}, &item))
@@ -186,7 +185,7 @@ static bool extent_joins(const struct extent *a, const struct extent *b)
 static void map_fill(struct extent_map *m, struct extent e)
 {
 	struct extent before, after;
-	bool left = e.logical && map_before(m, e.logical - 1, &before) &&
+	bool left = e.logical && extent_map_before(m, e.logical - 1, &before) &&
 		extent_joins(&before, &e);
 	struct extent joined = left ? before : e;
 

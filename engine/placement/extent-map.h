@@ -53,6 +53,10 @@ void extent_map_destroy(struct extent_map *m);
 bool extent_map_find(
 	const struct extent_map *m, uint64_t logical, struct extent *out);
 
+/* The last extent that begins at or before `logical`. False: none. */
+bool extent_map_before(
+	const struct extent_map *m, uint64_t logical, struct extent *out);
+
 /*
  * Let the next `sets` calls of extent_map_set() or extent_map_clear() succeed,
  * so that they can follow a record that was committed. 0 or -ENOMEM.

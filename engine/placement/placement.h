@@ -2,8 +2,11 @@
 /*
  * placement.h: where on the store each block of the device lies.
  *
- * Speaks store_io in the device's offsets. The raw placement maps one to
- * one. Rules as in store.h; a placement adds none and takes none away.
+ * Speaks store_io in the device's offsets. Rules as in store.h; a placement
+ * adds none and takes none away. Two of them:
+ *
+ *   raw   block n of the device is block n of the store
+ *   pool  blocks take space when they are written, where the pool chooses
  */
 #ifndef WEIR_PLACEMENT_PLACEMENT_H
 #define WEIR_PLACEMENT_PLACEMENT_H
@@ -20,11 +23,32 @@ struct placement_counts {
 	_Atomic(uint64_t) bytes[STORE_STATUS + 1];
 };
 
+/* Somebody who waits for space. */
+struct placement_waiter {
+	struct list link;
+	struct reactor *reactor; /* where done runs */
+	void (*done)(struct placement_waiter *w);
+	uint64_t offset, length; /* bytes of the device */
+	int error;               /* 0 or -ENOSPC */
+	/* the placement's */
+	void (*retry)(struct placement_waiter *w, bool last);
+	struct placement *placement;
+	struct reactor_task task;
+	bool last;
+};
+
 struct placement_ops {
 	const char *kind;
 	/* Start an io; loop thread of io->reactor; never blocks. */
 	void (*submit)(struct placement *p, struct store_io *io);
 	void (*close)(struct placement *p);
+	/* The rest may be NULL. */
+	int (*reserve)(struct placement *p, uint64_t offset, uint64_t length);
+	void (*reserve_wait)(struct placement *p, struct placement_waiter *w);
+	void (*unreserve)(
+		struct placement *p, uint64_t offset, uint64_t length);
+	void (*quiesce)(
+		struct placement *p, void (*done)(void *arg), void *arg);
 };
 
 struct placement {
@@ -34,12 +58,20 @@ struct placement {
 	struct placement_counts counts;
 };
 
+struct placement_config {
+	const char *spec;     /* "pool:SPEC", "pool:[SPEC]", or a store's */
+	unsigned flags;       /* STORE_OPEN_* */
+	struct reactor *home; /* the loop on which it keeps its books */
+	unsigned sabotage;    /* POOL_SABOTAGE_*: 0 but in tests */
+};
+
 /*
- * Put a placement on a store, which it owns from then on, also when this
- * fails. Blocks. 0 or a negative errno with `error` filled.
+ * Open a store and put the placement that the spec names on it. Blocks; may
+ * be called before the loops run. 0, or a negative errno with `error` naming
+ * the bad part.
  */
-int placement_open(
-	struct store *store, struct placement **out, struct error *error);
+int placement_open(const struct placement_config *config,
+	struct placement **out, struct error *error);
 /* Nothing may be in flight; closes the store. Accepts NULL. Blocks. */
 void placement_close(struct placement *p);
 
@@ -52,5 +84,74 @@ static inline void placement_submit(struct placement *p, struct store_io *io)
 		&p->counts.bytes[io->op], io->length, memory_order_relaxed);
 	p->ops->submit(p, io);
 }
+
+/*
+ * Make sure that a later write of [offset, offset + length) will find space.
+ * Doing it twice costs nothing. 0, or -EAGAIN: there is none now, ask with
+ * placement_reserve_wait(). Any thread; takes a short lock.
+ */
+static inline int placement_reserve(
+	struct placement *p, uint64_t offset, uint64_t length)
+{
+	return p->ops->reserve ? p->ops->reserve(p, offset, length) : 0;
+}
+
+/* The same, and wait until it is known: `done` is called, never inside the
+ * call, with 0 or -ENOSPC. After a placement_reserve() said -EAGAIN. */
+static inline void placement_reserve_wait(
+	struct placement *p, struct placement_waiter *w)
+{
+	p->ops->reserve_wait(p, w);
+}
+
+/* Nothing that is not written of the range will be. Any thread. */
+static inline void placement_unreserve(
+	struct placement *p, uint64_t offset, uint64_t length)
+{
+	if (p->ops->unreserve)
+		p->ops->unreserve(p, offset, length);
+}
+
+/* No more ios will come: call `done` when nothing of the placement's own is
+ * under way, maybe inside the call. On the home loop. */
+static inline void placement_quiesce(
+	struct placement *p, void (*done)(void *arg), void *arg)
+{
+	if (p->ops->quiesce)
+		p->ops->quiesce(p, done, arg);
+	else
+		done(arg);
+}
+
+/* --- pools --------------------------------------------------------------- */
+
+#define POOL_SPACE_MIN (1U << 20) /* bytes; the smallest store of a pool */
+
+struct pool_geometry {
+	uint64_t logical_size;  /* bytes, of the device; 0: as physical */
+	uint64_t physical_size; /* bytes; 0: the store's */
+	uint64_t journal_size;  /* bytes; 0: 1/256 of the physical size */
+};
+
+/* Make an empty pool of a store; what is on it is lost. Blocks. 0, or a
+ * negative errno with `error`. */
+int pool_format(struct store *s, const struct pool_geometry *geometry,
+	struct error *error);
+
+struct pool_counts {
+	uint64_t extents, mapped_bytes, reserved_bytes, free_bytes;
+	uint64_t journal_commits, journal_bytes;
+	uint64_t checkpoints, checkpoint_waits;
+};
+
+/* False: it is not a pool. Any thread. */
+bool pool_counts(struct placement *p, struct pool_counts *out);
+
+/* What the tests of the tests break on purpose. */
+#define POOL_SABOTAGE_NO_DATA_FLUSH 1U /* commit without flushing the data */
+#define POOL_SABOTAGE_NO_LAST_FLUSH 2U /* answer before the second flush */
+#define POOL_SABOTAGE_EARLY_FREE 4U    /* free before the commit is durable */
+#define POOL_SABOTAGE_BUSY_REUSE 8U    /* free while reads are under way */
+#define POOL_SABOTAGE_BAD_RECORD 16U   /* replay past a bad journal entry */
 
 #endif

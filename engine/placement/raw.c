@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "placement.h"
+#include "raw.h"
 
 static void raw_submit(struct placement *p, struct store_io *io)
 {
@@ -25,8 +25,7 @@ static const struct placement_ops raw_ops = {
 	.close = raw_close,
 };
 
-int placement_open(
-	struct store *store, struct placement **out, struct error *error)
+int raw_open(struct store *store, struct placement **out, struct error *error)
 {
 	struct placement *p = calloc(1, sizeof(*p));
 
@@ -39,10 +38,4 @@ int placement_open(
 	p->info = store->info;
 	*out = p;
 	return 0;
-}
-
-void placement_close(struct placement *p)
-{
-	if (p)
-		p->ops->close(p);
 }
