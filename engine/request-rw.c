@@ -135,6 +135,41 @@ static void refund(struct request *r)
 	r->io.charge = 0;
 }
 
+static void reserved(struct placement_waiter *w)
+{
+	struct request *r = container_of(w, struct request, u.space);
+
+	r->error = w->error;
+	request_run(r);
+}
+
+/*
+ * Space for the blocks of the admitted piece, so that writing them back
+ * cannot fail for want of it. Each time before the cache is tried: a trim may
+ * have given up what there was while we waited. Like admit(), or -ENOSPC.
+ */
+static int reserve(struct request *r)
+{
+	uint64_t block = r->e->config.block_size;
+	uint64_t from = r->io.pos / block * block;
+	uint64_t length = dirtied(r, r->io.pos, r->io.end);
+	int err = r->error;
+
+	r->error = 0;
+	if (!err)
+		err = placement_reserve(r->e->placement, from, length);
+	if (err != -EAGAIN || !r->loop)
+		return err;
+	r->u.space = (struct placement_waiter){
+		.reactor = r->loop,
+		.done = reserved,
+		.offset = from,
+		.length = length,
+	};
+	placement_reserve_wait(r->e->placement, &r->u.space);
+	return -EINPROGRESS;
+}
+
 int write_admitted(struct request *r, uint64_t end)
 {
 	int err = 0;
@@ -144,7 +179,9 @@ int write_admitted(struct request *r, uint64_t end)
 			err = admit(r, end);
 		if (err)
 			break;
-		err = cache_write(r->e->cache, &r->io);
+		err = reserve(r);
+		if (!err)
+			err = cache_write(r->e->cache, &r->io);
 		if (err != -EINPROGRESS && err != -EAGAIN)
 			refund(r);
 	}

@@ -131,6 +131,9 @@ static int middle_done(struct request *r, int error)
 
 		error = error ? error : err;
 		cache_invalidate(r->e->cache, r->a, r->io.pos);
+		if (r->u.store.op != STORE_WRITE)
+			placement_unreserve(
+				r->e->placement, r->a, r->io.pos - r->a);
 	}
 	cache_range_unlock(r->e->cache, &r->lock);
 	free(r->cut);
