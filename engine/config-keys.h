@@ -35,8 +35,9 @@ enum key_kind {
 	{                                                                      \
 		__VA_ARGS__, NULL                                              \
 	}
-#define BOOL .kind = KIND_BOOL /* bool; on|off, yes|no, … */
-#define SIZE .kind = KIND_SIZE /* uint64_t, not 0 */
+#define BOOL .kind = KIND_BOOL           /* bool; on|off, yes|no, … */
+#define SIZE .kind = KIND_SIZE, .min = 1 /* uint64_t, not 0 */
+#define SIZE_OR_0 .kind = KIND_SIZE      /* uint64_t */
 /* uint32_t, a power of two in [lo, PAGE_SIZE_MAX] */
 #define POWER(lo) .kind = KIND_POWER, .min = (lo)
 /* uint64_t, or a share of cache-size: the percentage to another member */
@@ -88,6 +89,8 @@ enum key_kind {
 		"(default off)")                                               \
 	X(dirty_expire_ns, "dirty-expire", "TIME", LIVE(TIME),                 \
 		"write back what is dirty for longer (default 30s)")           \
+	X(readahead, "readahead", "SIZE|off", LIVE(OR_OFF(SIZE_OR_0)),         \
+		"how far to read ahead of a sequential reader (default 2M)")   \
 	X(readonly, "readonly", "BOOL", BOOL,                                  \
 		"refuse to change the store (default no)")                     \
 	X(error_timeout_ns, "error-timeout", "TIME", LIVE(TIME),               \
@@ -102,7 +105,7 @@ struct key {
 	enum key_kind kind;
 	const char *const *words; /* ENUM; NULL ends it */
 	size_t percent_at;        /* SHARE; of the other member */
-	uint32_t min;             /* POWER: bytes */
+	uint32_t min;             /* POWER and SIZE: bytes */
 	bool off, live;
 };
 

@@ -192,10 +192,10 @@ static const char *set_size(
 	uint64_t bytes;
 	const char *why = parse_size(value, &bytes);
 
-	(void)k, (void)percent;
+	(void)percent;
 	if (why)
 		return why;
-	if (!bytes)
+	if (bytes < k->min)
 		return "must be more than 0";
 	*(uint64_t *)at = bytes;
 	return NULL;

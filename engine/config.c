@@ -21,6 +21,7 @@
 #define DIRTY_LIMIT_PERCENT 50U             /* of cache-size */
 #define DIRTY_EXPIRE_DEFAULT (30 * NSEC_PER_SEC)
 #define ERROR_TIMEOUT_DEFAULT (600 * NSEC_PER_SEC)
+#define READAHEAD_DEFAULT (UINT64_C(2) << 20)
 #define INFLIGHT_DEFAULT ((uint64_t)ENGINE_MAX_REQUEST)
 
 /* --- defaults ------------------------------------------------------------ */
@@ -49,6 +50,7 @@ void engine_config_init(struct engine_config *c)
 		.multipage = true,
 		.dirty_expire_ns = DIRTY_EXPIRE_DEFAULT,
 		.error_timeout_ns = ERROR_TIMEOUT_DEFAULT,
+		.readahead = READAHEAD_DEFAULT,
 		.inflight_bytes = INFLIGHT_DEFAULT,
 	};
 }

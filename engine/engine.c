@@ -54,6 +54,7 @@ static int build(struct engine *e, struct error *error)
 		.cache_size = k->cache_size,
 		.room = memory_size(),
 		.extra = PAYLOAD_SPACE,
+		.readahead = k->readahead,
 		.page_size = k->page_size,
 		.block_size = k->block_size,
 		.subpage = k->subpage,

@@ -50,6 +50,7 @@ struct engine_config {
 	uint64_t dirty_time_ns;    /* 0: off */
 	uint64_t dirty_expire_ns;
 	uint64_t error_timeout_ns;
+	uint64_t readahead;      /* bytes; 0: off */
 	uint64_t inflight_bytes; /* per connection */
 	/* "50%" as written, before engine_config_check(); 0: not a share */
 	unsigned dirty_limit_percent, dirty_background_percent;

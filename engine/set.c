@@ -53,6 +53,7 @@ static void apply(struct engine *e)
 
 	writeback_set(e->writeback, &writeback);
 	throttle_set(e->throttle, &throttle);
+	cache_set_readahead(e->cache, c->readahead);
 	if (!cache_set_budget(e->cache, c->cache_size))
 		writeback_press(e->writeback);
 }

@@ -165,6 +165,8 @@ static void cache_json(struct engine *e, json_t *j)
 	set(j, "misses", c.misses);
 	set(j, "partial_hits", c.partial_hits);
 	set(j, "fill_reads", c.fill_reads);
+	set(j, "readahead_read_bytes", c.ahead);
+	set(j, "readahead_unused_bytes", c.ahead_unused);
 	set(j, "reclaimed_pages", c.reclaimed);
 }
 

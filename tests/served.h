@@ -29,8 +29,9 @@ struct asking {
 	bool answered;
 };
 
-static inline struct served *served_new(
-	const char *spec, const char *cache_size, enum engine_cache_mode mode)
+/* With these keys: key, value, …, NULL. */
+static inline struct served *served_with(
+	enum engine_cache_mode mode, const char *const *keys)
 {
 	struct served *s = calloc(1, sizeof(*s));
 	struct engine_config config;
@@ -39,15 +40,26 @@ static inline struct served *served_new(
 	assert_non_null(s);
 	s->loop = reactor_sim_new(1);
 	engine_config_init(&config);
-	if (engine_config_set(&config, "store", spec, &error) ||
-		engine_config_set(&config, "cache-size", cache_size, &error) ||
-		engine_config_check(&config, &error) ||
+	for (; *keys; keys += 2) {
+		if (engine_config_set(&config, keys[0], keys[1], &error))
+			fail_msg("%s", error.text);
+	}
+	if (engine_config_check(&config, &error) ||
 		engine_open(&config, &s->loop, 1, &s->engine, &error))
 		fail_msg("%s", error.text);
 	engine_config_free(&config);
 	s->export = engine_export_new(s->engine, false, mode);
 	s->store = engine_store(s->engine);
 	return s;
+}
+
+static inline struct served *served_new(
+	const char *spec, const char *cache_size, enum engine_cache_mode mode)
+{
+	const char *const keys[] = {
+		"store", spec, "cache-size", cache_size, NULL};
+
+	return served_with(mode, keys);
 }
 
 static inline void served_ended(struct engine *e, int error, void *arg)

@@ -17,6 +17,7 @@
 #include "../base/cleanup.h"
 #include "arena.h"
 #include "cache.h"
+#include "stream.h"
 
 #define SHARDS 64U
 #define NODE_SHIFT 4U
@@ -35,6 +36,8 @@ enum page_map {
 #define NOT_USED UINT16_MAX /* more than the blocks of a page */
 #define PAGE_ACTIVE 1U      /* on the active list, or will be when clean */
 #define PAGE_REFERENCED 2U  /* used again since it was last looked at */
+#define PAGE_AHEAD 4U       /* read ahead and not used yet */
+#define PAGE_MARK 8U        /* a reader that comes here wants more ahead */
 
 struct page {
 	uint64_t index;            /* device offset / page size */
@@ -102,6 +105,8 @@ struct cache {
 	_Atomic(unsigned) filling; /* fills under way */
 	_Atomic(unsigned) hand;    /* the shard to reclaim from next */
 	struct lru_counts lru;
+	_Atomic(uint64_t) readahead; /* the window, bytes; 0: off */
+	_Atomic(uint64_t) ahead_bytes, ahead_unused;
 	_Atomic(bool) want_wake;
 	void (*wake)(void *arg);
 	void *wake_arg;
@@ -109,6 +114,9 @@ struct cache {
 	_Alignas(64) _Atomic(unsigned) nlocks;
 	pthread_mutex_t locks_mutex;
 	struct list locks; /* held first, then those that wait, in order */
+
+	pthread_mutex_t streams_lock;
+	struct streams streams;
 
 	struct shard shard[SHARDS];
 };
@@ -303,5 +311,13 @@ int fill_start(struct cache *c, uint64_t offset, uint64_t end, bool exact,
  */
 int fill_wait(
 	struct cache *c, uint64_t offset, uint64_t end, struct cache_waiter *w);
+
+/* --- readahead ----------------------------------------------------------- */
+
+/* A read found pos missing and has asked for [pos, end); it came to the page
+ * of pos, which is marked. No lock held; on `r`. */
+void readahead_missed(
+	struct cache *c, uint64_t pos, uint64_t end, struct reactor *r);
+void readahead_reached(struct cache *c, uint64_t pos, struct reactor *r);
 
 #endif

@@ -53,6 +53,8 @@ int cache_new(const struct cache_config *config, struct placement *placement,
 	set_geometry(c, config);
 	list_init(&c->locks);
 	pthread_mutex_init(&c->locks_mutex, NULL);
+	pthread_mutex_init(&c->streams_lock, NULL);
+	cache_set_readahead(c, config->readahead);
 	for (unsigned i = 0; i < SHARDS; i++) {
 		c->shard[i].lru = &c->lru;
 		if (index_init(&c->shard[i])) {
@@ -78,6 +80,7 @@ void cache_free(struct cache *c)
 	if (c->arena.base)
 		arena_destroy(&c->arena);
 	pthread_mutex_destroy(&c->locks_mutex);
+	pthread_mutex_destroy(&c->streams_lock);
 	free(c);
 }
 
@@ -177,6 +180,8 @@ void cache_counts(struct cache *c, struct cache_counts *out)
 		.pages = positive(&c->pages),
 		.fill_reads = atomic_load(&c->fill_reads),
 		.reclaimed = atomic_load(&c->reclaimed),
+		.ahead = atomic_load(&c->ahead_bytes),
+		.ahead_unused = atomic_load(&c->ahead_unused),
 	};
 	for (unsigned i = 0; i < SHARDS; i++) {
 		struct shard *sh = &c->shard[i];

@@ -58,6 +58,7 @@ struct cache_config {
 	uint64_t cache_size;   /* bytes of memory, state included */
 	uint64_t room;         /* bytes it may grow to; 0: cache_size */
 	uint64_t extra;        /* bytes of address space for payloads */
+	uint64_t readahead;    /* bytes, see cache_set_readahead() */
 	uint32_t page_size;    /* bytes, a power of two */
 	uint32_t block_size;   /* bytes, a power of two <= page_size */
 	bool subpage;          /* a page is readable in part */
@@ -114,7 +115,12 @@ struct cache_counts {
 	uint64_t dirty_peak; /* of dirty + writeback + unstable, bytes */
 	uint64_t cached;     /* memory used, bytes, state included */
 	uint64_t pages;
-	uint64_t hits, misses, partial_hits, fill_reads, reclaimed;
+	/* Reads. partial_hits: those of the misses that found a part there or,
+	 * read ahead, on its way. */
+	uint64_t hits, misses, partial_hits;
+	uint64_t fill_reads, reclaimed;
+	uint64_t ahead;        /* bytes read ahead, in whole pages */
+	uint64_t ahead_unused; /* of them, bytes dropped before a use */
 };
 void cache_counts(struct cache *c, struct cache_counts *out);
 void cache_reset_peaks(struct cache *c);
@@ -124,6 +130,10 @@ uint64_t cache_unstable(struct cache *c);
 uint64_t cache_charged(struct cache *c);
 /* Is the memory in use over the budget? */
 bool cache_pressed(struct cache *c);
+
+/* How far ahead of a sequential reader to read at most, bytes, rounded up to
+ * pairs of pages; 0: not at all. Any thread, at any time. */
+void cache_set_readahead(struct cache *c, uint64_t bytes);
 
 /* --- memory for payloads ------------------------------------------------- */
 

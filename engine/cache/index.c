@@ -179,6 +179,9 @@ void index_drop(struct cache *c, struct shard *sh, struct page *p)
 	}
 	if (!list_empty(&p->lru))
 		lru_remove(sh, p);
+	if (p->flags & PAGE_AHEAD)
+		atomic_fetch_add_explicit(
+			&c->ahead_unused, page_size(c), memory_order_relaxed);
 	n->page[p->index & (NODE_PAGES - 1)] = NULL;
 	if (!--n->pages)
 		free_node(c, sh, n);

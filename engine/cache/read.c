@@ -12,6 +12,8 @@
 
 #include "cache-impl.h"
 
+#define MARKED 1 /* no error: read ahead and go on */
+
 /* Append memory to the result; what follows on extends the last entry. */
 static int push(struct cache_io *io, unsigned char *data, size_t length)
 {
@@ -54,6 +56,15 @@ static int give(
 	return 0;
 }
 
+/* Is some of it there, or on its way before we asked for it? */
+static bool partly_there(const struct cache *c, const struct page *p,
+	unsigned first, unsigned count)
+{
+	return bitmap_any(page_map(c, p, MAP_UPTODATE), first, count) ||
+		(p->flags & PAGE_AHEAD &&
+			bitmap_any(page_map(c, p, MAP_FILLING), first, count));
+}
+
 /* Must the whole page be there, for a part of it to be read? */
 static bool whole_page(const struct cache *c, const struct cache_io *io)
 {
@@ -76,13 +87,25 @@ static bool readable(const struct cache *c, struct shard *sh,
 	count = blocks_touched(c, from, end);
 	if (bitmap_all(uptodate, first, count))
 		return true;
-	if (!io->missed && io->reactor && bitmap_any(uptodate, first, count))
-		sh->partial_hits++;
+	if (!io->missed && io->reactor)
+		sh->partial_hits += partly_there(c, p, first, count);
 	return false;
 }
 
+/* Does the reader take the data? */
+static bool keeps(const struct cache_io *io)
+{
+	return io->buf || io->iov;
+}
+
+static int at_mark(struct page *p)
+{
+	p->flags &= (uint16_t)~PAGE_MARK;
+	return MARKED;
+}
+
 /* Read what is there of [pos, stop), in one shard. -ENODATA at the first
- * byte that is missing. Lock held. */
+ * byte that is missing; MARKED at a page that had a mark. Lock held. */
 static int read_locked(
 	struct cache *c, struct shard *sh, struct cache_io *io, uint64_t stop)
 {
@@ -93,6 +116,8 @@ static int read_locked(
 
 		if (!p || !readable(c, sh, p, io, end))
 			return -ENODATA;
+		if (p->flags & PAGE_MARK && keeps(io))
+			return io->reactor ? at_mark(p) : -EAGAIN;
 		page_touch(p, block_of(c, io->pos),
 			blocks_touched(c, io->pos, end));
 		err = give(c, p, io, end);
@@ -160,11 +185,13 @@ static int miss(struct cache *c, struct cache_io *io)
 		stop = min_u64(stop, io->end);
 	if (io->missed)
 		err = fill_wait(c, from, stop, &io->waiter);
-	io->missed = true;
 	if (!err)
 		err = fill_start(c, round_down(io->pos, unit),
 			min_u64(round_up(io->end, unit), c->size), io->exact,
 			io->reactor);
+	if (!err && !io->missed && keeps(io))
+		readahead_missed(c, io->pos, io->end, io->reactor);
+	io->missed = true;
 	return err ? err : fill_wait(c, from, stop, &io->waiter);
 }
 
@@ -182,8 +209,12 @@ int cache_read(struct cache *c, struct cache_io *io)
 	while (io->pos < io->end) {
 		io->waiter.reactor = io->reactor;
 		err = read_segment(c, io);
-		if (err == -ENODATA)
+		if (err == -ENODATA) {
 			err = miss(c, io);
+		} else if (err == MARKED) {
+			readahead_reached(c, io->pos, io->reactor);
+			err = 0;
+		}
 		if (err)
 			return err;
 	}

@@ -55,8 +55,11 @@ void page_settle(struct shard *sh, struct page *p)
  */
 void page_touch(struct page *p, unsigned first, unsigned count)
 {
+	unsigned flags = p->flags & ~PAGE_AHEAD;
+
 	if (p->next_block != NOT_USED && first != p->next_block)
-		p->flags |= PAGE_REFERENCED;
+		flags |= PAGE_REFERENCED;
+	p->flags = (uint16_t)flags;
 	p->next_block = (uint16_t)(first + count);
 }
 
