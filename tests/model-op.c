@@ -205,6 +205,8 @@ static void random_range(struct run *run, uint64_t *offset, uint64_t *length)
 
 	*length = random_length(run);
 	*offset = random_offset(run) % size;
+	if (chance(run, run->plan.follow))
+		*offset = run->last_end % size;
 	if (*length > size)
 		*length = size;
 	if (chance(run, 5)) /* the end */
@@ -214,6 +216,7 @@ static void random_range(struct run *run, uint64_t *offset, uint64_t *length)
 					  : UINT64_MAX - SECTOR + 1;
 	else if (*length > size - *offset)
 		*length = size - *offset;
+	run->last_end = *offset + *length;
 }
 
 static unsigned random_flags(struct run *run, enum engine_op type)

@@ -122,6 +122,10 @@ void plan_make(struct plan *p, uint64_t seed, unsigned ops)
 		p->ops = ops;
 	p->subpage = percent(&random, 70);
 	p->multipage = percent(&random, 70);
+	if (percent(&random, 70))
+		p->readahead = p->page_size << random_below(&random, 5);
+	if (percent(&random, 50))
+		p->follow = (unsigned)between(&random, 1, 80);
 }
 
 void plan_print(const struct plan *p, char *buf, size_t size)
@@ -136,11 +140,12 @@ void plan_print(const struct plan *p, char *buf, size_t size)
 			modes[p->mode[i]], p->readonly[i] ? "r" : "");
 	snprintf(buf, size,
 		"size=%" PRIu64 " page=%" PRIu32 " block=%" PRIu32
-		"%s%s cache=%" PRIu64 " limit=%" PRIu64 " background=%" PRIu64
+		"%s%s readahead=%" PRIu64 " cache=%" PRIu64 " limit=%" PRIu64
+		" background=%" PRIu64
 		" exports=%s clients=%u depth=%u faults=%#x end=%s ops=%u",
 		p->size, p->page_size, p->block_size,
 		p->subpage ? "" : " subpage=off",
-		p->multipage ? "" : " multipage=off", p->cache_size,
-		p->dirty_limit, p->dirty_background, exports, p->clients,
-		p->depth, p->faults, ends[p->end], p->ops);
+		p->multipage ? "" : " multipage=off", p->readahead,
+		p->cache_size, p->dirty_limit, p->dirty_background, exports,
+		p->clients, p->depth, p->faults, ends[p->end], p->ops);
 }

@@ -50,6 +50,8 @@ struct plan {
 	uint64_t dirty_expire_ns, error_timeout_ns;
 	uint32_t page_size, block_size;
 	bool subpage, multipage;
+	uint64_t readahead; /* bytes */
+	unsigned follow;    /* of 100: go on where the last request ended */
 	unsigned exports, clients, depth;
 	enum engine_cache_mode mode[MODEL_EXPORTS];
 	bool readonly[MODEL_EXPORTS];
@@ -80,6 +82,7 @@ struct run {
 	struct list inflight, held, unsent; /* struct op */
 	unsigned ninflight;
 	uint64_t op_number;
+	uint64_t last_end;    /* of the last random range, bytes */
 	unsigned active;      /* faults now, enum model_fault */
 	unsigned suffered;    /* faults since the last time all was well */
 	uint64_t suffered_ns; /* since when */

@@ -40,11 +40,11 @@ static uint64_t go_on(struct streams *t, struct stream *s, uint64_t pos,
 		end = s->end;
 	s->start = pos < s->mark ? pos : s->mark;
 	s->mark = end;
-	s->end = end + chunk;
+	s->end = chunk ? (end + chunk) / chunk * chunk : end;
 	s->chunk = chunk;
 	s->used = t->events++;
 	*from = end;
-	return chunk;
+	return s->end - end;
 }
 
 static struct stream *new_stream(struct streams *t)

@@ -12,7 +12,8 @@
  * 2. When the reader comes to the mark, or past it, the next chunk is asked
  *    for, twice as long, up to half of the window: so no more than the window
  *    is ahead of the reader, and half of it is on its way while the other half
- *    is read. (As Linux's on-demand readahead marks a page in its window.)
+ *    is read. A chunk ends at a multiple of its length. (Linux's on-demand
+ *    readahead marks a page of its window in the same way.)
  * 3. What does not go on (random, backward, strided) is forgotten.
  *
  * All is in whole units (pages): reads that leave out parts of pages but no
