@@ -69,10 +69,10 @@ enum key_kind {
 		"unit of lookup, 4K to 1M (default 64K)")                      \
 	X(block_size, "block-size", "SIZE", POWER(BLOCK_SIZE_MIN),             \
 		"unit of state, 512 to page-size (default 4K)")                \
-	X(subpage, "subpage", "on|off", BOOL,                                  \
+	X(subpage, "subpage", "on|off", LIVE(BOOL),                            \
 		"read what is there of a page, off: only when all of" IND      \
 		"it is, for comparison (default on)")                          \
-	X(multipage, "multipage", "on|off", BOOL,                              \
+	X(multipage, "multipage", "on|off", LIVE(BOOL),                        \
 		"write to a run of pages at once, off: a block at a" IND       \
 		"time, for comparison (default on)")                           \
 	X(dirty_limit, "dirty-limit", "SIZE|N%",                               \

@@ -52,6 +52,7 @@ struct engine {
 	/* A copy; store is owned. What engine_set() may change is read and
 	 * written under the lock. */
 	struct engine_config config;
+	_Atomic(bool) multipage; /* the config's, for requests */
 	struct placement *placement;
 	struct cache *cache;
 	struct writeback *writeback;

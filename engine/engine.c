@@ -70,6 +70,8 @@ static int build(struct engine *e, struct error *error)
 	char size[16];
 	int err = cache_new(&cache, e->placement, &e->cache);
 
+	atomic_init(&e->multipage, k->multipage);
+
 	if (!err)
 		err = writeback_new(&writeback, e->cache, e->placement,
 			e->loops[0], &e->writeback);

@@ -64,9 +64,9 @@ int step_cache(struct request *r)
  * itself. */
 static uint64_t piece_end(const struct request *r, uint64_t end)
 {
-	const struct engine_config *k = &r->e->config;
-	uint64_t piece =
-		k->multipage ? throttle_piece(r->e->throttle) : k->block_size;
+	uint64_t piece = atomic_load(&r->e->multipage)
+		? throttle_piece(r->e->throttle)
+		: r->e->config.block_size;
 	uint64_t stop = r->io.pos / piece * piece + piece;
 
 	return stop < end ? stop : end;
@@ -212,7 +212,7 @@ static int write_begin(struct request *r)
 	struct engine_request *req = request_front(r);
 	int err = 0;
 
-	r->io.copy = !r->e->config.multipage;
+	r->io.copy = !atomic_load(&r->e->multipage);
 	if (req->buf && req->length > FLAT_IN_PLACE && !r->io.copy)
 		err = flat_to_payload(r);
 	if (err)

@@ -51,6 +51,8 @@ static void apply(struct engine *e)
 	};
 	struct throttle_config throttle = {c->dirty_limit, c->dirty_time_ns};
 
+	atomic_store(&e->multipage, c->multipage);
+	cache_set_subpage(e->cache, c->subpage);
 	writeback_set(e->writeback, &writeback);
 	throttle_set(e->throttle, &throttle);
 	cache_set_readahead(e->cache, c->readahead);

@@ -194,6 +194,32 @@ static void shorter_expiry_counts_for_what_is_dirty(void **state)
 	assert_int_equal(stat(s, "dirty_bytes"), 0);
 }
 
+static void policies_switch_at_once(void **state)
+{
+	struct served *s = *state;
+	unsigned char *buf = calloc(1, MIB);
+	uint64_t before;
+
+	assert_int_equal(request(s, ENGINE_WRITE, 0, 0, BLOCK, buf), 0);
+	before = stat(s, "store_reads");
+	assert_int_equal(request(s, ENGINE_READ, 0, 0, BLOCK, buf), 0);
+	assert_int_equal(stat(s, "store_reads"), before);
+	set(s, "subpage=off");
+	assert_int_equal(request(s, ENGINE_READ, 0, 0, BLOCK, buf), 0);
+	assert_true(stat(s, "store_reads") > before);
+
+	before = stat(s, "throttle_checks");
+	assert_int_equal(request(s, ENGINE_WRITE, 0, MIB, MIB, buf), 0);
+	assert_in_range(stat(s, "throttle_checks") - before, 1, 4);
+	set(s, "multipage=off");
+	before = stat(s, "throttle_checks");
+	assert_int_equal(request(s, ENGINE_WRITE, 0, MIB, MIB, buf), 0);
+	assert_in_range(
+		stat(s, "throttle_checks") - before, MIB / BLOCK, 2 * MIB);
+	set(s, "subpage=on multipage=on");
+	free(buf);
+}
+
 /* --- under load ----------------------------------------------------------- */
 
 struct load {
@@ -313,6 +339,9 @@ static void limit_holds_from_the_moment_it_is_set(void **state)
 		snprintf(words, sizeof(words), "dirty-limit=%llu",
 			(unsigned long long)limit);
 		set(s, words);
+		set(s,
+			changes % 2 ? "multipage=off subpage=off"
+				    : "multipage=on subpage=on");
 		charged = stat(s, "charged_bytes");
 		engine_stats_reset(s->engine);
 		lowered += charged > limit;
@@ -340,6 +369,7 @@ int main(void)
 		TEST(cache_grows_no_further_than_memory),
 		TEST(clean_pages_are_dropped_and_dirty_ones_kept),
 		TEST(shorter_expiry_counts_for_what_is_dirty),
+		TEST(policies_switch_at_once),
 		TEST(parked_write_above_the_new_limit_goes_through),
 		TEST(limit_holds_from_the_moment_it_is_set),
 #undef TEST

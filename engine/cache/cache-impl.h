@@ -92,8 +92,8 @@ struct cache {
 	_Atomic(uint64_t) cache_size;
 	unsigned page_shift, block_shift, shard_shift;
 	unsigned page_blocks, page_frames, map_words;
-	size_t page_struct; /* bytes of a struct page */
-	bool subpage;       /* as in cache_config */
+	size_t page_struct;    /* bytes of a struct page */
+	_Atomic(bool) subpage; /* as in cache_config */
 	struct arena arena;
 
 	_Alignas(64) _Atomic(uint64_t) charged;

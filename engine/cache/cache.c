@@ -19,7 +19,7 @@ static void set_geometry(struct cache *c, const struct cache_config *k)
 
 	c->clock = k->clock;
 	c->size = k->size;
-	c->subpage = k->subpage;
+	atomic_init(&c->subpage, k->subpage);
 	c->room = max_u64(k->room, k->cache_size);
 	atomic_init(&c->cache_size, k->cache_size);
 	c->page_shift = log2_of(k->page_size);
@@ -82,6 +82,11 @@ void cache_free(struct cache *c)
 	pthread_mutex_destroy(&c->locks_mutex);
 	pthread_mutex_destroy(&c->streams_lock);
 	free(c);
+}
+
+void cache_set_subpage(struct cache *c, bool subpage)
+{
+	atomic_store(&c->subpage, subpage);
 }
 
 uint64_t cache_budget(const struct cache *c)

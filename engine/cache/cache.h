@@ -75,6 +75,9 @@ bool cache_filling(struct cache *c);
 /* Bytes. */
 uint64_t cache_block_size(const struct cache *c);
 
+/* As in cache_config, for reads from now on. Any thread. */
+void cache_set_subpage(struct cache *c, bool subpage);
+
 /* The memory it may use, bytes. Any thread. */
 uint64_t cache_budget(const struct cache *c);
 /* The most that can be set: what there is address space for. */

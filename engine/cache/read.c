@@ -68,7 +68,8 @@ static bool partly_there(const struct cache *c, const struct page *p,
 /* Must the whole page be there, for a part of it to be read? */
 static bool whole_page(const struct cache *c, const struct cache_io *io)
 {
-	return !c->subpage && !io->exact;
+	return !io->exact &&
+		!atomic_load_explicit(&c->subpage, memory_order_relaxed);
 }
 
 /* Are the blocks there that a read of [pos, end), in one page, needs? */
