@@ -55,6 +55,7 @@ static int build(struct engine *e, struct error *error)
 		.room = memory_size(),
 		.extra = PAYLOAD_SPACE,
 		.readahead = k->readahead,
+		.populate = k->populate,
 		.page_size = k->page_size,
 		.block_size = k->block_size,
 		.subpage = k->subpage,

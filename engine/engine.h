@@ -54,6 +54,7 @@ struct engine_config {
 	uint64_t inflight_bytes; /* per connection */
 	/* "50%" as written, before engine_config_check(); 0: not a share */
 	unsigned dirty_limit_percent, dirty_background_percent;
+	bool populate; /* cache-size of memory at once; no key of its own */
 	bool background_follows; /* dirty_background is half of the limit */
 	unsigned set;            /* which keys were given, the module's */
 };

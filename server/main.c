@@ -73,7 +73,9 @@ static int serve(const struct options *o, int ready_fd)
 		log_error("no memory");
 		return EXIT_FAILURE;
 	}
-	r = server_open(s, o, &error);
+	r = o->swap ? swap_prepare(&error) : 0;
+	if (!r)
+		r = server_open(s, o, &error);
 	if (!r && o->pidfile)
 		r = server_write_pidfile(s, &error);
 	if (r) {

@@ -29,6 +29,7 @@ enum {
 	OPT_POLL,
 	OPT_CONTROL,
 	OPT_MAX_CONNECTIONS,
+	OPT_SWAP,
 };
 
 static const char short_options[] = "+U:p:i:e:rfP:vVh";
@@ -51,6 +52,7 @@ static const struct option long_options[] = {
 	{"poll", required_argument, NULL, OPT_POLL},
 	{"control", required_argument, NULL, OPT_CONTROL},
 	{"max-connections", required_argument, NULL, OPT_MAX_CONNECTIONS},
+	{"swap", no_argument, NULL, OPT_SWAP},
 	{"verbose", no_argument, NULL, 'v'},
 	{"version", no_argument, NULL, 'V'},
 	{"help", no_argument, NULL, 'h'},
@@ -80,6 +82,7 @@ static const char usage[] =
 	"drop\n"
 	"  --max-connections N   most clients at once, 0 for no limit\n"
 	"                        (default 1024); more wait for their turn\n"
+	"  --swap                lock memory, for a client on this machine\n"
 	"  -v, --verbose         log more\n"
 	"  -V, --version         print the version and exit\n"
 	"  -h, --help            print this and exit\n"
@@ -147,6 +150,10 @@ static int take_option(struct options *o, int c, struct error *error)
 		return 0;
 	case 'v':
 		o->verbose = true;
+		return 0;
+	case OPT_SWAP:
+		o->swap = true;
+		o->config.populate = true;
 		return 0;
 	case OPT_THREADS:
 		return parse_number("--threads", optarg, 1, MAX_THREADS,

@@ -18,6 +18,7 @@ struct options {
 	const char *control; /* or NULL */
 	bool foreground;
 	bool verbose;
+	bool swap;
 	unsigned threads;             /* loops; 0: as many as CPUs */
 	unsigned max_connections;     /* 0: no limit */
 	uint64_t poll_ns;             /* 0: never */

@@ -168,6 +168,12 @@ void listen_close(struct server *s);
 /* A slot is free again. Any thread. */
 void listen_slot_free(struct server *s);
 
+/* --- swap.c --------------------------------------------------------------- */
+
+/* --swap: before anything else of the server. Blocks while memory is filled.
+ * 0, or a negative errno with `error` filled. */
+int swap_prepare(struct error *error);
+
 /* --- status.c ------------------------------------------------------------- */
 
 int status_open(struct server *s, struct error *error);

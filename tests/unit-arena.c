@@ -170,6 +170,36 @@ static void memory_is_given_back(void **state)
 	arena_destroy(&a);
 }
 
+static void reserved_memory_may_all_be_locked(void **state)
+{
+	struct arena a;
+	unsigned got;
+	frame_t f, last = 0;
+
+	(void)state;
+	assert_int_equal(arena_init(&a, 200 * MIB), 0);
+	/* As mlockall() would; refused or not, nothing may be filled. */
+	(void)!mlock(a.base, a.chunks * CHUNK_SIZE);
+	assert_int_equal(resident(&a), 0);
+	munlock(a.base, a.chunks * CHUNK_SIZE);
+	while ((f = arena_alloc(&a, CHUNK_FRAMES, &got)))
+		*arena_data(&a, last = f) = 1;
+	assert_true(last >= 199 * MIB / FRAME_SIZE);
+	arena_destroy(&a);
+}
+
+static void populated_memory_is_there_at_once(void **state)
+{
+	struct arena a;
+
+	(void)state;
+	assert_int_equal(arena_init(&a, 160 * MIB), 0);
+	assert_int_equal(arena_populate(&a, 70 * MIB), 0);
+	assert_true(resident(&a) >= 70 * MIB);
+	assert_true(resident(&a) < 80 * MIB);
+	arena_destroy(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +211,8 @@ int main(void)
 		TEST(held_frame_in_the_middle_of_a_run_is_kept),
 		TEST(full_arena_says_so_and_works_again),
 		TEST(memory_is_given_back),
+		cmocka_unit_test(reserved_memory_may_all_be_locked),
+		cmocka_unit_test(populated_memory_is_there_at_once),
 #undef TEST
 	};
 

@@ -8,10 +8,13 @@
  *  2. The top `resident_whole` chunks of the stack have memory behind them;
  *     the ones below were given back to the system.
  *  3. Chunk 0 is never handed out, so that frame 0 can mean "none".
+ *  4. What describes the first `ready` chunks, and they themselves, may be
+ *     touched; fresh <= ready.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "../base/cleanup.h"
 #include "arena.h"
@@ -21,9 +24,11 @@
  * the 32 MiB that memory may be over the budget. */
 #define KEEP_RESIDENT 384U
 
+#define STEP 1024U /* chunks opened for use at a time: 64 MiB */
+
 static void *reserve(size_t bytes)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	void *p = mmap(NULL, bytes, PROT_NONE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
@@ -33,6 +38,51 @@ static void unreserve(void *p, size_t bytes)
 {
 	if (p)
 		munmap(p, bytes);
+}
+
+/* Open entries [from, to) of an array of them for use. */
+static int open_up(void *array, size_t entry, size_t from, size_t to)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t start = from * entry / page * page;
+
+	return mprotect((char *)array + start, to * entry - start,
+		PROT_READ | PROT_WRITE);
+}
+
+/* Open one more step; false: that was all. Lock held. */
+static bool grow(struct arena *a)
+{
+	size_t from = a->ready, to = from + STEP;
+
+	if (to > a->chunks)
+		to = a->chunks;
+	if (from == to || open_up(a->base, CHUNK_SIZE, from, to) ||
+		open_up(a->refs, CHUNK_FRAMES * sizeof(*a->refs), from, to) ||
+		open_up(a->chunk, sizeof(*a->chunk), from, to) ||
+		open_up(a->whole, sizeof(*a->whole), from, to))
+		return false;
+	a->ready = to;
+	return true;
+}
+
+/* Is there a chunk that was never used? Lock held. */
+static bool has_fresh(struct arena *a)
+{
+	return a->fresh < a->ready || grow(a);
+}
+
+int arena_populate(struct arena *a, uint64_t bytes)
+{
+	SCOPED_LOCK(&a->lock);
+
+	while (a->ready * CHUNK_SIZE < bytes) {
+		if (!grow(a))
+			return -ENOMEM;
+	}
+	for (uint64_t at = 0; at < bytes; at += FRAME_SIZE)
+		*(volatile unsigned char *)(a->base + at) = 0;
+	return 0;
 }
 
 int arena_init(struct arena *a, uint64_t bytes)
@@ -104,9 +154,7 @@ static uint32_t take_whole(struct arena *a)
 			a->resident_whole--;
 		return a->whole[--a->whole_count];
 	}
-	if (a->fresh < a->chunks)
-		return a->fresh++;
-	return 0;
+	return has_fresh(a) ? a->fresh++ : 0;
 }
 
 static void give_whole(struct arena *a, uint32_t c)
@@ -170,7 +218,7 @@ static frame_t alloc_chunks(struct arena *a, unsigned want, unsigned *got)
 		n++;
 	}
 	while (n < chunks && !a->whole_count && a->fresh == c + n &&
-		a->fresh < a->chunks) {
+		has_fresh(a)) {
 		a->fresh++;
 		n++;
 	}

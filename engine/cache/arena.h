@@ -2,7 +2,9 @@
 /*
  * arena.h: the memory that cached data lies in.
  *
- * One large reservation of address space, handed out in frames of 4 KiB.
+ * One large reservation of address space, handed out in frames of 4 KiB. It
+ * is opened for use a step at a time, because where all memory of the process
+ * is locked (mlockall(2)), all that may be written is filled.
  * Sixteen frames make a chunk of 64 KiB; a long buffer gets whole chunks, so
  * that it is contiguous, a short one gets frames of chunks already broken up;
  * so does a long one while too much lies free in those.
@@ -37,7 +39,7 @@ struct arena_chunk {
 
 struct arena {
 	unsigned char *base;
-	size_t chunks;           /* reserved */
+	size_t chunks, ready;    /* reserved; open for use */
 	_Atomic(uint32_t) *refs; /* one a frame */
 	pthread_mutex_t lock;
 	struct arena_chunk *chunk; /* the rest is under the lock */
@@ -53,6 +55,9 @@ struct arena {
 /* Reserve room for `bytes`. 0 or -ENOMEM. */
 int arena_init(struct arena *a, uint64_t bytes);
 void arena_destroy(struct arena *a);
+/* Have memory behind the first `bytes`, rather than when they are first used.
+ * 0 or -ENOMEM. Blocks for as long as that takes; before it is used. */
+int arena_populate(struct arena *a, uint64_t bytes);
 /* The most frames that may lie free in broken chunks while a long buffer still
  * gets whole ones. */
 void arena_set_slack(struct arena *a, uint32_t frames);

@@ -35,6 +35,20 @@ static void set_geometry(struct cache *c, const struct cache_config *k)
 		node_shift > SHARD_RANGE_SHIFT ? node_shift : SHARD_RANGE_SHIFT;
 }
 
+/* Address space may be bounded, too (ulimit -v): then it can't grow. */
+static int reserve(struct cache *c, const struct cache_config *k)
+{
+	int err = arena_init(&c->arena, c->room + k->extra);
+
+	if (err && c->room > k->cache_size) {
+		c->room = k->cache_size;
+		err = arena_init(&c->arena, c->room + k->extra);
+	}
+	if (!err && k->populate)
+		err = arena_populate(&c->arena, k->cache_size);
+	return err;
+}
+
 static void set_slack(struct cache *c)
 {
 	arena_set_slack(
@@ -62,7 +76,7 @@ int cache_new(const struct cache_config *config, struct placement *placement,
 			return -ENOMEM;
 		}
 	}
-	if (arena_init(&c->arena, c->room + config->extra)) {
+	if (reserve(c, config)) {
 		cache_free(c);
 		return -ENOMEM;
 	}

@@ -59,6 +59,7 @@ struct cache_config {
 	uint64_t room;         /* bytes it may grow to; 0: cache_size */
 	uint64_t extra;        /* bytes of address space for payloads */
 	uint64_t readahead;    /* bytes, see cache_set_readahead() */
+	bool populate;         /* have the memory at once */
 	uint32_t page_size;    /* bytes, a power of two */
 	uint32_t block_size;   /* bytes, a power of two <= page_size */
 	bool subpage;          /* a page is readable in part */
