@@ -93,6 +93,7 @@ static int open_store(struct engine *e, struct error *error)
 		.spec = k->store,
 		.flags = k->readonly ? STORE_OPEN_READONLY : 0,
 		.home = e->loops[0],
+		.sabotage = k->pool_sabotage,
 	};
 	int err = placement_open(&config, &e->placement, error);
 

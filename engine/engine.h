@@ -56,6 +56,7 @@ struct engine_config {
 	unsigned dirty_limit_percent, dirty_background_percent;
 	bool populate; /* cache-size of memory at once; no key of its own */
 	bool background_follows; /* dirty_background is half of the limit */
+	unsigned pool_sabotage;  /* POOL_SABOTAGE_*, of tests; no key */
 	unsigned set;            /* which keys were given, the module's */
 };
 

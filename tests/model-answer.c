@@ -122,7 +122,11 @@ static bool error_fits(const struct op *op)
 		return true;
 	case -EIO:
 		return eio_fits(op);
-	case -ENOSPC: /* of the store, where it is asked in the call */
+	case -ENOSPC: /* of the pool */
+		if (op->run->plan.tight && op_is_change(op) &&
+			op->req.op != ENGINE_TRIM)
+			return true;
+		/* of the store, where it is asked in the call */
 		return eio_fits(op) && op_is_change(op) &&
 			(op->req.op != ENGINE_WRITE ||
 				op->run->plan.mode[op->export] == ENGINE_NONE);

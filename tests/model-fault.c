@@ -37,8 +37,8 @@ static struct store_fault_rule random_rule(struct run *run, unsigned kind)
 	if (chance(run, 50) || r.action == STORE_FAULT_HANG)
 		r.count = 1 + pick(run, 3);
 	if (chance(run, 30) && kinds[kind].fault != FAULT_FLUSH) {
-		r.offset = pick(run, run->plan.size);
-		r.length = 1 + pick(run, run->plan.size);
+		r.offset = pick(run, run->store_size);
+		r.length = 1 + pick(run, run->store_size);
 	}
 	if (chance(run, 15) && kinds[kind].fault == FAULT_WRITE)
 		r.error = -ENOSPC;

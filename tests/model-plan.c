@@ -10,6 +10,10 @@
 #include <string.h>
 
 #include "model.h"
+#include "placement/placement.h"
+
+#define POOL_UNIT 4096U
+#define POOL_JOURNAL (256U << 10) /* bytes; the smallest: it wraps soon */
 
 static uint64_t between(uint64_t *random, uint64_t low, uint64_t high)
 {
@@ -100,11 +104,40 @@ static void plan_weights(struct plan *p, uint64_t *random)
 	p->weight[ENGINE_STATUS] = (unsigned)between(random, 0, 4);
 }
 
+/* What a pool can have: whole units of 4K; more trims, and power cuts. */
+static void plan_pool(struct plan *p, uint64_t *random)
+{
+	p->block_size = p->block_size < POOL_UNIT ? POOL_UNIT : p->block_size;
+	p->size = (p->size + POOL_UNIT - 1) / POOL_UNIT * POOL_UNIT;
+	if (p->dirty_limit < 2 * p->block_size)
+		p->dirty_limit = 2 * p->block_size;
+	if (p->cache_size < p->dirty_limit)
+		p->cache_size = p->dirty_limit;
+	p->prefilled = false;
+	p->journal_size = POOL_JOURNAL;
+	p->tight = percent(random, 25);
+	p->space = POOL_SPACE_MIN + p->journal_size + 3 * p->size;
+	if (p->tight)
+		p->space = POOL_SPACE_MIN +
+			random_below(random, p->size / POOL_UNIT + 1) *
+				POOL_UNIT;
+	p->weight[ENGINE_TRIM] *= 3;
+	p->weight[ENGINE_ZERO] *= 2;
+	if (percent(random, 70)) {
+		p->end = END_POWER_CUT;
+		p->lives = (unsigned)between(random, 2, 5);
+	}
+}
+
 void plan_make(struct plan *p, uint64_t seed, unsigned ops)
 {
 	uint64_t random = seed;
+	unsigned sabotage = p->sabotage;
+	bool pool = p->pool;
 
 	memset(p, 0, sizeof(*p));
+	p->pool = pool;
+	p->sabotage = sabotage;
 	p->seed = seed;
 	plan_sizes(p, &random);
 	plan_limits(p, &random);
@@ -126,6 +159,8 @@ void plan_make(struct plan *p, uint64_t seed, unsigned ops)
 		p->readahead = p->page_size << random_below(&random, 5);
 	if (percent(&random, 50))
 		p->follow = (unsigned)between(&random, 1, 80);
+	if (pool)
+		plan_pool(p, &random);
 }
 
 void plan_print(const struct plan *p, char *buf, size_t size)

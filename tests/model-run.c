@@ -139,9 +139,12 @@ static void configure(const struct run *run, struct engine_config *c)
 
 	engine_config_init(c);
 	snprintf(spec, sizeof(spec),
-		"fault:seed=%" PRIu64 ",record=%s,volatile:/proc/self/fd/%d",
-		p->seed, run->verbose ? "on" : "off", run->image);
+		"%sfault:seed=%" PRIu64
+		",record=%s,volatile:/proc/self/fd/%d%s",
+		p->pool ? "pool:[" : "", p->seed, run->verbose ? "on" : "off",
+		run->image, p->pool ? "]" : "");
 	c->store = strdup(spec);
+	c->pool_sabotage = p->sabotage;
 	c->cache_size = p->cache_size;
 	c->page_size = p->page_size;
 	c->block_size = p->block_size;

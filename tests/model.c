@@ -4,6 +4,9 @@
  *
  *   model [--first N] [--seeds N]         many seeds, each in its own process
  *   model --seed N [--ops M] [--verbose]  one, here; to repeat a failure
+ *   model --pool ...                      over a pool
+ *   model --pool --sabotage NAME ...      a pool with a fault of its own: ends
+ *                                         well at the first seed that finds it
  *
  * Prints TAP, one line for a slice of the seeds.
  */
@@ -17,6 +20,7 @@
 #include <unistd.h>
 
 #include "model.h"
+#include "placement/placement.h"
 
 #define SLICES 10U
 #define SEEDS 200U       /* without --seeds */
@@ -28,6 +32,33 @@ static void no_log(enum log_level level, const char *line)
 	(void)line;
 }
 
+/* What is tested. */
+static struct {
+	bool pool;
+	unsigned sabotage;
+} subject;
+
+static const struct {
+	const char *name;
+	unsigned bit;
+} sabotages[] = {
+	{"no-data-flush", POOL_SABOTAGE_NO_DATA_FLUSH},
+	{"no-last-flush", POOL_SABOTAGE_NO_LAST_FLUSH},
+	{"early-free", POOL_SABOTAGE_EARLY_FREE},
+	{"busy-reuse", POOL_SABOTAGE_BUSY_REUSE},
+	{"bad-record", POOL_SABOTAGE_BAD_RECORD},
+};
+
+static unsigned sabotage_named(const char *name)
+{
+	for (size_t i = 0; i < sizeof(sabotages) / sizeof(sabotages[0]); i++) {
+		if (strcmp(sabotages[i].name, name) == 0)
+			return sabotages[i].bit;
+	}
+	fprintf(stderr, "model: no sabotage is called %s\n", name);
+	exit(1);
+}
+
 static void print_failure(const struct run *run)
 {
 	char plan[512];
@@ -35,7 +66,8 @@ static void print_failure(const struct run *run)
 	plan_print(&run->plan, plan, sizeof(plan));
 	printf("# seed %" PRIu64 ": %s\n# %s\n", run->plan.seed, run->failure,
 		plan);
-	printf("# again: model --seed %" PRIu64 " --verbose\n", run->plan.seed);
+	printf("# again: model %s--seed %" PRIu64 " --verbose\n",
+		subject.pool ? "--pool " : "", run->plan.seed);
 	fflush(stdout);
 }
 
@@ -55,6 +87,8 @@ static enum outcome one_seed(uint64_t seed, unsigned ops, bool verbose)
 	if (!run)
 		abort();
 	run->verbose = verbose;
+	run->plan.pool = subject.pool;
+	run->plan.sabotage = subject.sabotage;
 	if (verbose) {
 		plan_make(&run->plan, seed, ops);
 		plan_print(&run->plan, plan, sizeof(plan));
@@ -120,6 +154,20 @@ static int many_seeds(uint64_t first, uint64_t count, unsigned ops)
 	return bad ? 1 : 0;
 }
 
+/* The sabotage must be found. */
+static int sabotaged_seeds(uint64_t first, uint64_t count)
+{
+	printf("1..1\n");
+	for (uint64_t seed = first; seed < first + count; seed++) {
+		if (!seed_apart(seed, 0)) {
+			printf("ok 1 - found by seed %" PRIu64 "\n", seed);
+			return 0;
+		}
+	}
+	printf("not ok 1 - not found by %" PRIu64 " seeds\n", count);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -128,6 +176,8 @@ int main(int argc, char **argv)
 		{"seeds", required_argument, NULL, 'n'},
 		{"ops", required_argument, NULL, 'o'},
 		{"verbose", no_argument, NULL, 'v'},
+		{"pool", no_argument, NULL, 'p'},
+		{"sabotage", required_argument, NULL, 'b'},
 		{NULL, 0, NULL, 0},
 	};
 	const char *seeds = getenv("MODEL_SEEDS");
@@ -150,12 +200,18 @@ int main(int argc, char **argv)
 			ops = (unsigned)n;
 		else if (c == 'v')
 			verbose = true;
+		else if (c == 'p')
+			subject.pool = true;
+		else if (c == 'b')
+			subject.sabotage = sabotage_named(optarg);
 		else
 			return 1;
 	}
 	/* Thousands of injected errors would be reported. */
 	log_setup("model", verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR,
 		verbose ? NULL : no_log);
+	if (!one && subject.sabotage)
+		return sabotaged_seeds(first, count);
 	if (!one)
 		return many_seeds(first, count, ops);
 	printf("1..1\n");

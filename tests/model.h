@@ -59,6 +59,10 @@ struct plan {
 	enum model_end end;
 	bool prefilled;     /* the device starts with data, not zeroes */
 	unsigned weight[7]; /* of each enum engine_op */
+	bool pool;          /* over a pool, not a raw store: */
+	bool tight;         /* which may run out of space */
+	uint64_t space, journal_size; /* bytes */
+	unsigned sabotage;            /* POOL_SABOTAGE_*: see if it is found */
 };
 
 struct run {
@@ -70,7 +74,9 @@ struct run {
 	int image; /* the store, a memory file: what is durable */
 	unsigned char *map;
 	uint64_t store_size; /* bytes */
-	unsigned char *copy; /* of it */
+	int scratch;         /* a memory file: a copy of it */
+	unsigned char *copy;
+	unsigned char *device; /* what a pool's copy was read as */
 	struct shadow *shadow;
 	uint32_t last_id;
 
@@ -112,6 +118,7 @@ struct op {
 
 /* --- model-plan.c -------------------------------------------------------- */
 
+/* `p->pool` and `p->sabotage` say what is tested; the rest is drawn. */
 void plan_make(struct plan *p, uint64_t seed, unsigned ops);
 void plan_print(const struct plan *p, char *buf, size_t size);
 
