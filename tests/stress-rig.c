@@ -42,8 +42,8 @@ static void die(const char *what, const struct error *error)
 	exit(1);
 }
 
-void stress_open(
-	struct stress *s, enum reactor_backend backend, const char *spec)
+void stress_open(struct stress *s, enum reactor_backend backend,
+	const char *spec, bool plain)
 {
 	struct engine_config c;
 	struct error error = {""};
@@ -61,6 +61,8 @@ void stress_open(
 	c.cache_size = 1U << 20;
 	c.dirty_limit = 256U << 10;
 	c.page_size = 16U << 10;
+	c.subpage = !plain;
+	c.multipage = !plain;
 	if (engine_config_check(&c, &error) != 0)
 		die("config", &error);
 	if (engine_open(&c, s->loop, STRESS_LOOPS, &s->engine, &error) != 0)

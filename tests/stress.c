@@ -13,11 +13,14 @@ static const struct {
 	const char *name;
 	void (*run)(struct stress *s);
 	const char *spec;
+	bool plain; /* subpage and multipage are off */
 } rounds[] = {
-	{"disjoint pieces of shared blocks", stress_pieces, "mem:4M"},
-	{"overlapping writes", stress_overlap, "mem:4M"},
-	{"everything at once", stress_mix, "mem:4M"},
-	{"everything at once on a file", stress_mix, NULL},
+	{"disjoint pieces of shared blocks", stress_pieces, "mem:4M", false},
+	{"overlapping writes", stress_overlap, "mem:4M", false},
+	{"overlapping writes, plain", stress_overlap, "mem:4M", true},
+	{"everything at once", stress_mix, "mem:4M", false},
+	{"everything at once, plain", stress_mix, "mem:4M", true},
+	{"everything at once on a file", stress_mix, NULL, false},
 };
 
 #define ROUNDS (sizeof(rounds) / sizeof(rounds[0]))
@@ -61,7 +64,8 @@ static bool one_round(enum reactor_backend backend, unsigned i)
 		abort();
 	if (!rounds[i].spec)
 		fd = temporary_file(spec, sizeof(spec));
-	stress_open(s, backend, rounds[i].spec ? rounds[i].spec : spec);
+	stress_open(s, backend, rounds[i].spec ? rounds[i].spec : spec,
+		rounds[i].plain);
 	rounds[i].run(s);
 	stress_close(s);
 	good = !atomic_load(&s->failed);

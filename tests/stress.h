@@ -66,9 +66,10 @@ struct actor {
 __attribute__((format(printf, 2, 3))) void stress_fail(
 	struct stress *s, const char *fmt, ...);
 
-/* Build it all on `spec`, run, take it down. */
-void stress_open(
-	struct stress *s, enum reactor_backend backend, const char *spec);
+/* Build it all on `spec`, run, take it down. `plain`: subpage and multipage
+ * are off. */
+void stress_open(struct stress *s, enum reactor_backend backend,
+	const char *spec, bool plain);
 void stress_close(struct stress *s);
 
 /* Let every actor act until the round is over: on its loop or a thread of
