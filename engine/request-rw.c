@@ -67,7 +67,7 @@ static uint64_t piece_end(const struct request *r, uint64_t end)
 	uint64_t piece = atomic_load(&r->e->multipage)
 		? throttle_piece(r->e->throttle)
 		: r->e->config.block_size;
-	uint64_t stop = r->io.pos / piece * piece + piece;
+	uint64_t stop = (r->io.pos & ~(piece - 1)) + piece;
 
 	return stop < end ? stop : end;
 }
@@ -75,9 +75,9 @@ static uint64_t piece_end(const struct request *r, uint64_t end)
 /* What [from, to) can make dirty at most, bytes. */
 static uint64_t dirtied(const struct request *r, uint64_t from, uint64_t to)
 {
-	uint64_t block = r->e->config.block_size;
+	uint64_t in = r->e->config.block_size - 1; /* a power of two's */
 
-	return (to + block - 1) / block * block - from / block * block;
+	return ((to + in) & ~in) - (from & ~in);
 }
 
 static void admitted(struct throttle_waiter *w)
@@ -222,6 +222,7 @@ static int write_begin(struct request *r)
 		return 0;
 	}
 	r->io.source = CACHE_PAYLOAD;
+	r->io.give = true;
 	r->io.iov = req->iov;
 	r->io.niov = req->niov;
 	return 0;

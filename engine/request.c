@@ -64,14 +64,19 @@ int engine_payload(struct engine_request *req)
 	return 0;
 }
 
-void engine_release(struct engine_request *req)
+static void drop_iov(struct engine_request *req)
 {
-	cache_release(req->export->engine->cache, req->iov, req->niov);
 	req->niov = 0;
 	if (req->iov != req->inline_iov) {
 		free(req->iov);
 		req->iov = req->inline_iov;
 	}
+}
+
+void engine_release(struct engine_request *req)
+{
+	cache_release(req->export->engine->cache, req->iov, req->niov);
+	drop_iov(req);
 }
 
 /* --- the end ------------------------------------------------------------- */
@@ -97,8 +102,13 @@ static void settle(struct request *r, int error)
 	struct stripe *s = r->stripe;
 
 	req->error = error;
-	if (error || req->op != ENGINE_READ || req->buf)
+	if (r->io.give) {
+		cache_release_rest(
+			r->e->cache, &r->io, req->offset, req->iov, req->niov);
+		drop_iov(req);
+	} else if (error || req->op != ENGINE_READ || req->buf) {
 		engine_release(req);
+	}
 	if (cache_pressed(r->e->cache))
 		relieve(r, req);
 	if (!error) {
@@ -350,6 +360,7 @@ bool engine_submit(struct engine_request *req)
 	int err;
 
 	r->e = e;
+	r->io.give = false;
 	r->stripe = stripe_of(e, req->reactor);
 	nth = atomic_fetch_add(&r->stripe->entered, 1);
 	/* Of those that need not wait one in so many is timed for all. */

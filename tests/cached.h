@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-#include "cache/cache.h"
+#include "cache/cache-impl.h"
 #include "placement/placement.h"
 #include "storage.h"
 #include "store/fault.h"
@@ -126,6 +126,12 @@ static inline void check_rules(struct cached *c)
 		fail_msg("%s", wrong);
 }
 
+static inline bool memory_is_free(const struct arena *a)
+{
+	return a->whole_count * CHUNK_FRAMES + a->broken_free ==
+		(a->fresh - 1) * CHUNK_FRAMES;
+}
+
 static inline void cached_free(struct cached *c)
 {
 	struct cache_counts n;
@@ -140,6 +146,7 @@ static inline void cached_free(struct cached *c)
 		n = counts_of(c);
 		assert_int_equal(n.cached, 0);
 		assert_int_equal(n.pages, 0);
+		assert_true(memory_is_free(&c->cache->arena));
 	}
 	cache_free(c->cache);
 	placement_close(c->placement);

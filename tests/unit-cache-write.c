@@ -114,6 +114,54 @@ static void payload_becomes_the_pages_without_a_copy(void **state)
 	clean(c);
 }
 
+/* Whatever part of it pages took, and whatever they did not. */
+static void payload_is_given_to_the_pages(void **state)
+{
+	static const struct {
+		uint64_t offset, length;
+	} io[] = {{0, 2 * PAGE}, {100, 2 * PAGE}, {BLOCK, 50}, {BLOCK - 7, 14},
+		{3 * BLOCK + 1, BLOCK - 1}, {PAGE - BLOCK, PAGE}};
+	struct cached *c = *state;
+
+	for (unsigned i = 0; i < sizeof(io) / sizeof(io[0]); i++) {
+		struct cached_io *w = write_new(
+					 c, 2 + i, io[i].offset, io[i].length),
+				 *x;
+
+		write_use_payload(c, w);
+		w->io.give = true;
+		assert_int_equal(io_finish(c, w, cache_write), 0);
+		cache_release_rest(c->cache, &w->io, io[i].offset, w->iov,
+			(unsigned)w->npayload);
+		write_end(c, w);
+		/* nobody else holds it: it is written in place */
+		x = hold(c, io[i].offset, io[i].length);
+		write_payload(c, 50, PAGE / 2, 4 * PAGE);
+		assert_true(holds(x, 2 + i, io[i].offset));
+		let_go(c, x);
+	}
+	clean(c);
+}
+
+/* The store fails after the first pages: what they took is theirs. */
+static void payload_of_a_write_that_fails_is_given_in_part(void **state)
+{
+	struct cached *c = *state;
+	struct cached_io *w = write_new(c, 2, BLOCK, 2 * PAGE + 10);
+
+	store_breaks(c, STORE_READ, 0);
+	write_use_payload(c, w);
+	w->io.give = true;
+	assert_int_equal(io_finish(c, w, cache_write), -EIO);
+	assert_true(w->io.pos > BLOCK && w->io.pos <= 2 * PAGE);
+	cache_release_rest(
+		c->cache, &w->io, BLOCK, w->iov, (unsigned)w->npayload);
+	assert_true(sees(c, 2, BLOCK, w->io.pos - BLOCK));
+	write_end(c, w);
+	store_mends(c);
+	clean(c);
+}
+
 static void payload_is_copied_if_that_is_asked_for(void **state)
 {
 	struct cached *c = *state;
@@ -376,6 +424,8 @@ int main(void)
 		TEST(rule6_held_memory_outlives_its_page),
 		TEST(rule6_store_gets_what_was_taken),
 		TEST(payload_becomes_the_pages_without_a_copy),
+		TEST(payload_is_given_to_the_pages),
+		TEST(payload_of_a_write_that_fails_is_given_in_part),
 		TEST(payload_is_copied_if_that_is_asked_for),
 		TEST(payload_of_a_page_is_one_piece),
 		TEST(zeroes_need_no_memory_of_the_writer),

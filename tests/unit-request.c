@@ -79,17 +79,18 @@ static void end_waits_for_fills_beyond_their_requests(void **state)
 		.delay_ns = NSEC_PER_SEC};
 	struct served *s =
 		served_new("fault:record=on,mem:16M", "16M", ENGINE_WRITEBACK);
-	unsigned char buf[BLOCK];
+	unsigned char buf[5 * BLOCK];
 	uint64_t start;
 
 	(void)state;
 	memset(buf, 'x', sizeof(buf));
 	/* parts the fill of the page in two */
-	assert_int_equal(request(s, ENGINE_WRITE, 0, 4 * BLOCK, BLOCK, buf), 0);
+	assert_int_equal(
+		request(s, ENGINE_WRITE, 0, 4 * BLOCK, sizeof(buf), buf), 0);
 	assert_int_equal(request(s, ENGINE_FLUSH, 0, 0, 0, NULL), 0);
 	store_fault_set(s->store, &slow, 1);
 	start = reactor_now(s->loop);
-	assert_int_equal(request(s, ENGINE_READ, 0, 6 * BLOCK, BLOCK, buf), 0);
+	assert_int_equal(request(s, ENGINE_READ, 0, 9 * BLOCK, BLOCK, buf), 0);
 	assert_true(reactor_now(s->loop) < start + NSEC_PER_SEC);
 	engine_shutdown(s->engine, 0, served_ended, s);
 	while (!s->ended)

@@ -85,14 +85,29 @@ static inline bool bitmap_any(
 	return false;
 }
 
+/* The bits that are set, in pairs, fours, eights: a call into libgcc is what
+ * the builtin makes on a machine that may have no instruction for it. */
+static inline unsigned bitmap_weight(uint64_t w)
+{
+	w -= w >> 1 & UINT64_C(0x5555555555555555);
+	w = (w & UINT64_C(0x3333333333333333)) +
+		(w >> 2 & UINT64_C(0x3333333333333333));
+	w = (w + (w >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+	return (unsigned)(w * UINT64_C(0x0101010101010101) >> 56);
+}
+
 /* How many bits of the range are set? */
 static inline unsigned bitmap_count(
 	const uint64_t *map, unsigned first, unsigned count)
 {
 	unsigned n = 0;
 
-	bitmap_for_each_part (p, first, count)
-		n += (unsigned)__builtin_popcountll(map[p.word] & p.mask);
+	bitmap_for_each_part (p, first, count) {
+		uint64_t w = map[p.word] & p.mask;
+
+		if (w)
+			n += w & (w - 1) ? bitmap_weight(w) : 1;
+	}
 	return n;
 }
 

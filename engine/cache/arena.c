@@ -281,25 +281,22 @@ static void free_run(struct arena *a, frame_t f, unsigned n)
 	}
 }
 
-static bool drop_ref(struct arena *a, frame_t f)
+/* The last holder is alone: nobody can take a reference beside it. */
+static bool drop_ref(_Atomic(uint32_t) *ref)
 {
-	return atomic_fetch_sub_explicit(
-		       &a->refs[f], 1, memory_order_acq_rel) == 1;
+	if (atomic_load_explicit(ref, memory_order_acquire) == 1)
+		return true;
+	return atomic_fetch_sub_explicit(ref, 1, memory_order_acq_rel) == 1;
 }
 
 void arena_put(struct arena *a, frame_t f, unsigned n)
 {
-	unsigned run = 0; /* free frames just before f */
+	_Atomic(uint32_t) *ref = &a->refs[f];
 
-	for (; n; f++, n--) {
-		if (drop_ref(a, f)) {
-			run++;
-			continue;
-		}
-		if (run)
-			free_run(a, f - run, run);
-		run = 0;
+	for (unsigned i = 0, from; i < n; i++) {
+		for (from = i; i < n && drop_ref(&ref[i]); i++)
+			;
+		if (i > from)
+			free_run(a, f + from, i - from);
 	}
-	if (run)
-		free_run(a, f - run, run);
 }

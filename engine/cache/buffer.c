@@ -52,26 +52,43 @@ int cache_payload(struct cache *c, uint64_t offset, uint64_t length,
 	return (int)n;
 }
 
+int frames_new(struct cache *c, struct page *p, unsigned i, unsigned n,
+	struct delta *d)
+{
+	frame_t *slot = page_frames(c, p) + i, f;
+	unsigned want = 1, got;
+
+	while (want < n && !slot[want])
+		want++;
+	f = arena_alloc(&c->arena, want, &got);
+	if (!f)
+		return -ENOMEM;
+	for (unsigned k = 0; k < got; k++)
+		slot[k] = f + k;
+	d->used += (int64_t)got << FRAME_SHIFT;
+	return 0;
+}
+
 int frame_writable(struct cache *c, struct page *p, unsigned i, bool whole,
 	struct delta *d)
 {
-	frame_t *slot = &page_frames(c, p)[i];
-	unsigned got;
-	frame_t f;
+	frame_t *slot = &page_frames(c, p)[i], old = *slot;
+	int err;
 
-	if (*slot && !arena_shared(&c->arena, *slot))
+	if (!old)
+		return frames_new(c, p, i, 1, d);
+	if (!arena_shared(&c->arena, old))
 		return 0;
-	f = arena_alloc(&c->arena, 1, &got);
-	if (!f)
-		return -ENOMEM;
-	if (*slot) {
-		if (!whole)
-			memcpy(arena_data(&c->arena, f),
-				arena_data(&c->arena, *slot), FRAME_SIZE);
-		arena_put(&c->arena, *slot, 1);
-	} else {
-		d->used += FRAME_SIZE;
+	*slot = 0;
+	err = frames_new(c, p, i, 1, d);
+	if (err) {
+		*slot = old;
+		return err;
 	}
-	*slot = f;
+	d->used -= FRAME_SIZE;
+	if (!whole)
+		memcpy(arena_data(&c->arena, *slot), arena_data(&c->arena, old),
+			FRAME_SIZE);
+	arena_put(&c->arena, old, 1);
 	return 0;
 }

@@ -38,6 +38,7 @@ enum page_map {
 #define PAGE_REFERENCED 2U  /* used again since it was last looked at */
 #define PAGE_AHEAD 4U       /* read ahead and not used yet */
 #define PAGE_MARK 8U        /* a reader that comes here wants more ahead */
+#define PAGE_LISTED 16U     /* on a reclaim list */
 
 struct page {
 	uint64_t index;            /* device offset / page size */
@@ -71,12 +72,12 @@ struct shard {
 	_Alignas(64) pthread_mutex_t lock;
 	struct node **bucket;
 	unsigned buckets, nodes;
+	uint64_t hits, misses, partial_hits;
 	struct list inactive, active;
 	unsigned ninactive, nactive;
 	struct lru_counts *lru;  /* of the whole cache */
 	struct list dirty_nodes; /* oldest first */
 	struct list unstable;    /* pages, by unstable_flush */
-	uint64_t hits, misses, partial_hits;
 };
 
 /* Changes to the cache's counters, gathered under a lock, applied after. */
@@ -90,8 +91,10 @@ struct cache {
 	struct reactor *clock;
 	uint64_t size, room;
 	_Atomic(uint64_t) cache_size;
+	uint64_t page_bytes, block_bytes;
 	unsigned page_shift, block_shift, shard_shift;
 	unsigned page_blocks, page_frames, map_words;
+	unsigned frames_at;    /* in page.bits */
 	size_t page_struct;    /* bytes of a struct page */
 	_Atomic(bool) subpage; /* as in cache_config */
 	struct arena arena;
@@ -125,12 +128,12 @@ struct cache {
 
 static inline uint64_t page_size(const struct cache *c)
 {
-	return UINT64_C(1) << c->page_shift;
+	return c->page_bytes;
 }
 
 static inline uint64_t block_size(const struct cache *c)
 {
-	return UINT64_C(1) << c->block_shift;
+	return c->block_bytes;
 }
 
 static inline uint64_t round_down(uint64_t n, uint64_t unit)
@@ -171,6 +174,12 @@ static inline unsigned block_of(const struct cache *c, uint64_t offset)
 	return (unsigned)((offset & (page_size(c) - 1)) >> c->block_shift);
 }
 
+/* The frame of its page that `offset` lies in. */
+static inline unsigned frame_of(const struct cache *c, uint64_t offset)
+{
+	return (unsigned)((offset & (page_size(c) - 1)) >> FRAME_SHIFT);
+}
+
 /* The blocks of one page that the bytes [offset, end) touch. */
 static inline unsigned blocks_touched(
 	const struct cache *c, uint64_t offset, uint64_t end)
@@ -205,8 +214,24 @@ static inline uint64_t *page_map(
 
 static inline frame_t *page_frames(const struct cache *c, const struct page *p)
 {
-	return (frame_t *)((uint64_t *)p->bits +
-		(size_t)PAGE_MAPS * c->map_words);
+	return (frame_t *)((uint64_t *)p->bits + c->frames_at);
+}
+
+/* How many of the `n` frames from frame[0] on lie in one piece of memory? */
+static inline unsigned frames_in_a_row(const frame_t *frame, unsigned n)
+{
+	unsigned run = 1;
+
+	while (run < n && frame[run] == frame[0] + run)
+		run++;
+	return run;
+}
+
+/* The frames that the bytes [pos, stop) touch. */
+static inline unsigned frames_touched(uint64_t pos, uint64_t stop)
+{
+	return (unsigned)(((stop - 1) >> FRAME_SHIFT) - (pos >> FRAME_SHIFT)) +
+		1;
 }
 
 static inline bool page_busy(const struct page *p)
@@ -235,11 +260,23 @@ void index_destroy(struct cache *c, struct shard *sh);
 
 /* --- state --------------------------------------------------------------- */
 
-/* Put the page on, or take it off, the reclaim lists, as its state says. */
-void page_settle(struct shard *sh, struct page *p);
 /* Take an idle page off the reclaim lists, or put it on. */
 void lru_remove(struct shard *sh, struct page *p);
 void lru_add(struct shard *sh, struct page *p);
+
+/* Put the page on, or take it off, the reclaim lists, as its state says. */
+static inline void page_settle(struct shard *sh, struct page *p)
+{
+	bool listed = p->flags & PAGE_LISTED;
+
+	if (page_busy(p) != listed)
+		return;
+	if (listed)
+		lru_remove(sh, p);
+	else
+		lru_add(sh, p);
+}
+
 void page_touch(struct page *p, unsigned first, unsigned count);
 
 /* Make blocks dirty; returns the bytes of charge that takes. */
@@ -282,8 +319,15 @@ void waiters_wake(struct cache_waiter **list);
  * Is part of [offset, end) locked by somebody, not shared? Then the waiter,
  * if not NULL, is queued on that lock. Under a shard's lock.
  */
-bool range_locked(
+bool range_locked_among(
 	struct cache *c, uint64_t offset, uint64_t end, struct cache_waiter *w);
+
+static inline bool range_locked(
+	struct cache *c, uint64_t offset, uint64_t end, struct cache_waiter *w)
+{
+	return atomic_load(&c->nlocks) && range_locked_among(c, offset, end, w);
+}
+
 /* How far from `offset` on is no part of [offset, end) locked; `shared`: by a
  * shared lock neither? A whole number of blocks, or `end`. Under a shard's
  * lock. */
@@ -295,6 +339,10 @@ uint64_t range_free(
 /* Make frame `i` of a page one that may be changed; `whole`: its old bytes
  * are not needed. 0 or -ENOMEM. */
 int frame_writable(struct cache *c, struct page *p, unsigned i, bool whole,
+	struct delta *d);
+/* Memory for frame `i` of a page, which has none, and for what follows it and
+ * has none either, some of `n`. 0 or -ENOMEM. */
+int frames_new(struct cache *c, struct page *p, unsigned i, unsigned n,
 	struct delta *d);
 uint64_t reclaim(struct cache *c, uint64_t need);
 

@@ -22,13 +22,15 @@ static void set_geometry(struct cache *c, const struct cache_config *k)
 	atomic_init(&c->subpage, k->subpage);
 	c->room = max_u64(k->room, k->cache_size);
 	atomic_init(&c->cache_size, k->cache_size);
+	c->page_bytes = k->page_size;
+	c->block_bytes = k->block_size;
 	c->page_shift = log2_of(k->page_size);
 	c->block_shift = log2_of(k->block_size);
 	c->page_blocks = k->page_size / k->block_size;
 	c->page_frames = k->page_size / FRAME_SIZE;
 	c->map_words = BITMAP_WORDS(c->page_blocks);
-	c->page_struct = sizeof(struct page) +
-		PAGE_MAPS * c->map_words * sizeof(uint64_t) +
+	c->frames_at = PAGE_MAPS * c->map_words;
+	c->page_struct = sizeof(struct page) + c->frames_at * sizeof(uint64_t) +
 		c->page_frames * sizeof(frame_t);
 	node_shift = c->page_shift + NODE_SHIFT;
 	c->shard_shift =

@@ -154,6 +154,11 @@ unsigned cache_max_iov(uint64_t length);
 
 /* Drop the references behind an iov of cache_payload() or cache_read(). */
 void cache_release(struct cache *c, const struct iovec *iov, unsigned niov);
+/* The same for the payload of a write from `offset` on with `give`, which came
+ * to io->pos: those that no page took. */
+struct cache_io;
+void cache_release_rest(struct cache *c, const struct cache_io *io,
+	uint64_t offset, const struct iovec *iov, unsigned niov);
 
 /* --- reads and writes ---------------------------------------------------- */
 
@@ -187,6 +192,7 @@ struct cache_io {
 	unsigned niov, max_iov;
 	size_t iov_skip;       /* write: bytes of iov[0] that are behind pos */
 	bool copy;             /* write: never keep the payload's memory */
+	bool give;             /* write: pages take the payload's references */
 	bool exact;            /* fill no more than is asked for */
 	bool missed;           /* had to wait for a fill */
 	bool locked_by_caller; /* holds the range lock itself */

@@ -177,7 +177,7 @@ void index_drop(struct cache *c, struct shard *sh, struct page *p)
 		arena_put(&c->arena, frame[i], run);
 		bytes += (int64_t)run * FRAME_SIZE;
 	}
-	if (!list_empty(&p->lru))
+	if (p->flags & PAGE_LISTED)
 		lru_remove(sh, p);
 	if (p->flags & PAGE_AHEAD)
 		atomic_fetch_add_explicit(

@@ -34,14 +34,15 @@ static int push(struct cache_io *io, unsigned char *data, size_t length)
 static int give(
 	struct cache *c, struct page *p, struct cache_io *io, uint64_t stop)
 {
-	const frame_t *frame = page_frames(c, p);
-	uint64_t base = page_offset(c, p);
+	const frame_t *frame = page_frames(c, p) + frame_of(c, io->pos);
 
 	while (io->pos < stop) {
 		uint64_t in = io->pos & (FRAME_SIZE - 1);
-		size_t n = min_u64(FRAME_SIZE - in, stop - io->pos);
-		frame_t f = frame[(io->pos - base) >> FRAME_SHIFT];
-		unsigned char *data = arena_data(&c->arena, f) + in;
+		unsigned run =
+			frames_in_a_row(frame, frames_touched(io->pos, stop));
+		size_t n = min_u64(
+			((uint64_t)run << FRAME_SHIFT) - in, stop - io->pos);
+		unsigned char *data = arena_data(&c->arena, *frame) + in;
 
 		if (io->buf) {
 			memcpy(io->buf, data, n);
@@ -49,9 +50,10 @@ static int give(
 		} else if (io->iov) {
 			if (push(io, data, n))
 				return -E2BIG;
-			arena_get(&c->arena, f, 1);
+			arena_get(&c->arena, *frame, run);
 		}
 		io->pos += n;
+		frame += run;
 	}
 	return 0;
 }

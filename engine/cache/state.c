@@ -26,6 +26,7 @@ static void lru_count(struct shard *sh, const struct page *p, int n)
 void lru_remove(struct shard *sh, struct page *p)
 {
 	list_remove(&p->lru);
+	p->flags &= (uint16_t)~PAGE_LISTED;
 	lru_count(sh, p, -1);
 }
 
@@ -33,19 +34,8 @@ void lru_add(struct shard *sh, struct page *p)
 {
 	list_push_tail(
 		p->flags & PAGE_ACTIVE ? &sh->active : &sh->inactive, &p->lru);
+	p->flags |= PAGE_LISTED;
 	lru_count(sh, p, 1);
-}
-
-void page_settle(struct shard *sh, struct page *p)
-{
-	bool listed = !list_empty(&p->lru);
-
-	if (page_busy(p) == !listed)
-		return;
-	if (listed)
-		lru_remove(sh, p);
-	else
-		lru_add(sh, p);
 }
 
 /*
@@ -77,9 +67,11 @@ static void node_gains_dirty(struct cache *c, struct shard *sh, struct page *p)
 uint64_t page_dirty(struct cache *c, struct shard *sh, struct page *p,
 	unsigned first, unsigned count, struct delta *d)
 {
-	unsigned had = bitmap_count(page_map(c, p, MAP_DIRTY), first, count);
-	unsigned newly = count - had, unstable = 0;
+	unsigned had = 0, newly, unstable = 0;
 
+	if (p->dirty)
+		had = bitmap_count(page_map(c, p, MAP_DIRTY), first, count);
+	newly = count - had;
 	if (!newly)
 		return 0;
 	if (p->unstable)
@@ -224,7 +216,8 @@ const char *page_check(struct cache *c, struct shard *sh, const struct page *p)
 		return "rule 1: a block under writeback is not uptodate";
 	if (!disjoint(c, dirty, unstable))
 		return "rule 1: a block is dirty and unstable";
-	if (page_busy(p) == !list_empty(&p->lru))
+	if (page_busy(p) == !list_empty(&p->lru) ||
+		list_empty(&p->lru) == !!(p->flags & PAGE_LISTED))
 		return "rule 2: a busy page is on a reclaim list, or an idle "
 		       "one is not";
 	if (!disjoint(c, page_map(c, p, MAP_FILLING), dirty) && !p->refs)

@@ -87,12 +87,9 @@ uint64_t range_free(struct cache *c, uint64_t offset, uint64_t end, bool shared)
 	return end;
 }
 
-bool range_locked(
+bool range_locked_among(
 	struct cache *c, uint64_t offset, uint64_t end, struct cache_waiter *w)
 {
-	if (!atomic_load(&c->nlocks))
-		return false;
-
 	SCOPED_LOCK(&c->locks_mutex);
 
 	list_for_each (at, &c->locks) {

@@ -24,13 +24,21 @@ static bool covers_block(
 }
 
 /* Is the block at `at` one that must be filled before it is written? */
-static bool needs_fill(const struct cache *c, const struct page *p,
+static bool missing_edge(const struct cache *c, const struct page *p,
 	const struct cache_io *io, uint64_t at)
 {
 	return !covers_block(c, io, at) &&
-		!(p &&
-			bitmap_test(
-				page_map(c, p, MAP_UPTODATE), block_of(c, at)));
+		!bitmap_test(page_map(c, p, MAP_UPTODATE), block_of(c, at));
+}
+
+/* Must a block be filled before [pos, end), in one page, is written? */
+static bool needs_fill(const struct cache *c, const struct page *p,
+	const struct cache_io *io, uint64_t end)
+{
+	if (!((io->pos | end) & (block_size(c) - 1)))
+		return false;
+	return missing_edge(c, p, io, io->pos) ||
+		missing_edge(c, p, io, end - 1);
 }
 
 /* Move on through the source by n bytes. */
@@ -56,42 +64,53 @@ static unsigned char *source(const struct cache_io *io)
 	return (unsigned char *)io->iov->iov_base + io->iov_skip;
 }
 
-/* May the n bytes at pos, all in one frame, take the frame's place? */
-static bool may_swap(const struct cache_io *io, size_t n)
+/* Do whole frames of the payload take the place of the page's? */
+static bool swaps(const struct cache_io *io)
 {
-	return n == FRAME_SIZE && io->source == CACHE_PAYLOAD && !io->copy;
+	return io->source == CACHE_PAYLOAD && !io->copy;
 }
 
-static size_t frame_part(const struct cache_io *io, uint64_t pos, uint64_t stop)
+/* Get the memory that [at, stop), in one page, will be copied to. Lock held. */
+static int prepare_part(struct cache *c, struct page *p, uint64_t at,
+	uint64_t stop, struct delta *d)
 {
-	(void)io;
-	return min_u64(FRAME_SIZE - (pos & (FRAME_SIZE - 1)), stop - pos);
+	while (at < stop) {
+		uint64_t next = round_down(at, FRAME_SIZE) + FRAME_SIZE;
+		unsigned i = frame_of(c, at);
+		int err;
+
+		if (!page_frames(c, p)[i])
+			err = frames_new(c, p, i, frames_touched(at, stop), d);
+		else
+			err = frame_writable(c, p, i,
+				!(at & (FRAME_SIZE - 1)) && next <= stop, d);
+		if (err)
+			return err;
+		at = next;
+	}
+	return 0;
 }
 
-/* Get all memory that [pos, stop) will be copied to, before any of it is
- * changed. Lock held. */
+/* Get all memory that [pos, stop), in one page, will be copied to, before any
+ * of it is changed. Lock held. */
 static int prepare(struct cache *c, struct page *p, const struct cache_io *io,
 	uint64_t stop, struct delta *d)
 {
-	uint64_t base = page_offset(c, p);
+	uint64_t from = round_up(io->pos, FRAME_SIZE);
+	uint64_t to = round_down(stop, FRAME_SIZE);
+	int err;
 
-	for (uint64_t at = io->pos; at < stop;) {
-		size_t n = frame_part(io, at, stop);
-		unsigned i = (unsigned)((at - base) >> FRAME_SHIFT);
-		int err = 0;
-
-		if (!may_swap(io, n))
-			err = frame_writable(c, p, i, n == FRAME_SIZE, d);
-		if (err)
-			return err;
-		at += n;
-	}
-	return 0;
+	if (!swaps(io) || from >= to)
+		return prepare_part(c, p, io->pos, stop, d);
+	err = prepare_part(c, p, io->pos, from, d);
+	return err ? err : prepare_part(c, p, to, stop, d);
 }
 
 /* How many whole frames lie at the source in one piece, up to `stop`? */
 static unsigned swap_run(const struct cache_io *io, uint64_t stop)
 {
+	if (!swaps(io) || io->pos & (FRAME_SIZE - 1))
+		return 0;
 	return (unsigned)(min_u64(io->iov->iov_len - io->iov_skip,
 				  stop - io->pos) >>
 		FRAME_SHIFT);
@@ -103,22 +122,57 @@ static void swap_in(struct cache *c, frame_t *slot, struct cache_io *io,
 {
 	frame_t f = arena_frame(&c->arena, source(io));
 
-	arena_get(&c->arena, f, n);
+	if (!io->give)
+		arena_get(&c->arena, f, n);
 	for (unsigned i = 0, run; i < n; i += run) {
-		frame_t old = slot[i];
-
-		for (run = 1; i + run < n && old; run++) {
-			if (slot[i + run] != old + run)
-				break;
-		}
-		if (old)
-			arena_put(&c->arena, old, run);
-		else
+		run = 1;
+		if (slot[i]) {
+			run = frames_in_a_row(slot + i, n - i);
+			arena_put(&c->arena, slot[i], run);
+		} else {
 			d->used += FRAME_SIZE;
+		}
 	}
 	for (unsigned i = 0; i < n; i++)
 		slot[i] = f + i;
 	consume(io, (size_t)n << FRAME_SHIFT);
+}
+
+/* Just the whole frames that are behind pos were swapped in. */
+void cache_release_rest(struct cache *c, const struct cache_io *io,
+	uint64_t offset, const struct iovec *iov, unsigned niov)
+{
+	uint64_t at = offset >> FRAME_SHIFT; /* in frames, as all here */
+	uint64_t from = round_up(offset, FRAME_SIZE) >> FRAME_SHIFT;
+	uint64_t to = swaps(io) ? max_u64(io->pos >> FRAME_SHIFT, from) : from;
+
+	for (unsigned i = 0; i < niov; i++) {
+		frame_t f = arena_frame(&c->arena, iov[i].iov_base);
+		uint64_t end = at + arena_span(iov[i].iov_base, iov[i].iov_len);
+
+		if (at < from)
+			arena_put(&c->arena, f,
+				(unsigned)(min_u64(from, end) - at));
+		if (to < end)
+			arena_put(&c->arena,
+				f + (frame_t)(max_u64(to, at) - at),
+				(unsigned)(end - max_u64(to, at)));
+		at = end;
+	}
+}
+
+/* The bytes from pos on that are copied to one piece of memory, up to `stop`
+ * or a frame that is swapped. */
+static size_t copy_run(
+	const frame_t *slot, const struct cache_io *io, uint64_t stop)
+{
+	unsigned run = swaps(io)
+		? 1
+		: frames_in_a_row(slot, frames_touched(io->pos, stop));
+
+	return min_u64(
+		((uint64_t)run << FRAME_SHIFT) - (io->pos & (FRAME_SIZE - 1)),
+		stop - io->pos);
 }
 
 static void copy_in(
@@ -148,7 +202,6 @@ static void copy_in(
 static int write_page(struct cache *c, struct shard *sh, struct page *p,
 	struct cache_io *io, uint64_t stop, struct delta *d)
 {
-	uint64_t base = page_offset(c, p), charge;
 	unsigned first = block_of(c, io->pos);
 	unsigned count = blocks_touched(c, io->pos, stop);
 	int err = prepare(c, p, io, stop, d);
@@ -156,18 +209,16 @@ static int write_page(struct cache *c, struct shard *sh, struct page *p,
 	if (err)
 		return err;
 	while (io->pos < stop) {
-		frame_t *slot =
-			&page_frames(c, p)[(io->pos - base) >> FRAME_SHIFT];
-		size_t n = frame_part(io, io->pos, stop);
+		frame_t *slot = page_frames(c, p) + frame_of(c, io->pos);
+		unsigned run = swap_run(io, stop);
 
-		if (may_swap(io, n))
-			swap_in(c, slot, io, swap_run(io, stop), d);
+		if (run)
+			swap_in(c, slot, io, run, d);
 		else
-			copy_in(c, *slot, io, n);
+			copy_in(c, *slot, io, copy_run(slot, io, stop));
 	}
 	bitmap_set(page_map(c, p, MAP_UPTODATE), first, count);
-	charge = page_dirty(c, sh, p, first, count, d);
-	io->charge -= charge;
+	io->charge -= page_dirty(c, sh, p, first, count, d);
 	page_touch(p, first, count);
 	page_settle(sh, p);
 	page_assert(c, sh, p);
@@ -186,8 +237,7 @@ static int write_locked(struct cache *c, struct shard *sh, struct cache_io *io,
 
 		if (!p)
 			return -ENOMEM;
-		if (needs_fill(c, p, io, io->pos) ||
-			needs_fill(c, p, io, end - 1))
+		if (needs_fill(c, p, io, end))
 			return -ENODATA;
 		err = write_page(c, sh, p, io, end, d);
 		if (err)

@@ -64,7 +64,8 @@ bool throttle_try(struct throttle *t, uint64_t bytes);
  */
 bool throttle_admit(struct throttle *t, struct throttle_waiter *w);
 
-/* The most bytes one admission may be for; a multiple of the block size. */
+/* The most bytes one admission may be for: a power of two, and a multiple of
+ * the block size. */
 uint64_t throttle_piece(const struct throttle *t);
 
 /* The charge fell: admit who can be. The cache's wake callback. */

@@ -133,15 +133,12 @@ uint64_t failing_due(struct writeback *wb, bool *ready)
 	return due;
 }
 
-bool writeback_failing(struct writeback *wb, uint64_t offset, uint64_t end)
+static bool failing_for_long(
+	struct writeback *wb, uint64_t offset, uint64_t end)
 {
+	SCOPED_LOCK(&wb->failing_lock);
 	uint64_t flush = atomic_load(&wb->flush_failing_ns), now;
 	uint64_t timeout = atomic_load(&wb->error_timeout_ns);
-
-	if (!flush && !atomic_load(&wb->nfailing))
-		return false;
-
-	SCOPED_LOCK(&wb->failing_lock);
 
 	now = reactor_now(wb->loop); /* no entry is younger than that */
 	if (flush && now - flush >= timeout)
@@ -153,4 +150,11 @@ bool writeback_failing(struct writeback *wb, uint64_t offset, uint64_t end)
 			return true;
 	}
 	return false;
+}
+
+bool writeback_failing(struct writeback *wb, uint64_t offset, uint64_t end)
+{
+	if (!atomic_load(&wb->flush_failing_ns) && !atomic_load(&wb->nfailing))
+		return false;
+	return failing_for_long(wb, offset, end);
 }
