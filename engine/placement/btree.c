@@ -18,31 +18,11 @@
  * and then sets right the first items above.
  */
 #include <assert.h>
-#include <errno.h>
-#include <stddef.h>
-#include <string.h>
 
-#include "btree.h"
+#include "btree-node.h"
 
-#define NODE_SIZE 512
-#define LEAF_MAX 31
-#define INNER_MAX 20
-/* A node of ten children at least, and 2^64 items at most. */
-#define LEVELS_MAX 20
-
-struct btree_node {
-	uint64_t count;
-	uint64_t unused; /* items at a multiple of their size */
-	union {
-		struct btree_item item[LEAF_MAX];
-		struct {
-			struct btree_item first[INNER_MAX]; /* = item */
-			struct btree_node *child[INNER_MAX];
-		};
-	};
-};
-
-static_assert(sizeof(struct btree_node) == NODE_SIZE, "a node is full");
+/* A node of 42 children at least, and 2^64 items at most. */
+#define LEVELS_MAX 12
 
 struct step {
 	struct btree_node *node;
@@ -52,37 +32,6 @@ struct step {
 struct path {
 	struct step step[LEVELS_MAX]; /* [0]: the leaf */
 };
-
-static unsigned node_max(unsigned level)
-{
-	return level ? INNER_MAX : LEAF_MAX;
-}
-
-static bool item_before(struct btree_item x, struct btree_item y)
-{
-	return x.a != y.a ? x.a < y.a : x.b < y.b;
-}
-
-/* How many items of the node do not come after `key`. No jumps to guess. */
-static unsigned node_rank(const struct btree_node *n, struct btree_item key)
-{
-	unsigned base = 0, length = (unsigned)n->count;
-
-	while (length) {
-		unsigned half = (length + 1) / 2;
-
-		base += item_before(key, n->item[base + half - 1]) ? 0 : half;
-		length -= half;
-	}
-	return base;
-}
-
-/* All lines of a node at once: they are missed together, not in turn. */
-static inline void node_prefetch(const struct btree_node *n)
-{
-	for (unsigned i = 0; i < NODE_SIZE; i += 64)
-		__builtin_prefetch((const char *)n + i);
-}
 
 void btree_init(struct btree *t)
 {
@@ -102,54 +51,6 @@ int btree_reserve(struct btree *t, unsigned inserts)
 	return slab_reserve(&t->slab, (uint64_t)inserts * (t->levels + 2));
 }
 
-/* --- a node's items, and children where it has them --- */
-
-static void node_move(struct btree_node *to, uint64_t to_at,
-	const struct btree_node *from, uint64_t from_at, uint64_t n,
-	unsigned level)
-{
-	memmove(to->item + to_at, from->item + from_at, n * sizeof(*to->item));
-	if (level)
-		memmove(to->child + to_at, from->child + from_at,
-			n * sizeof(struct btree_node *));
-}
-
-static void node_put(struct btree_node *n, uint64_t at, struct btree_item item,
-	struct btree_node *child, unsigned level)
-{
-	node_move(n, at + 1, n, at, n->count - at, level);
-	n->item[at] = item;
-	if (level)
-		n->child[at] = child;
-	n->count++;
-}
-
-static void node_cut(struct btree_node *n, uint64_t at, unsigned level)
-{
-	n->count--;
-	node_move(n, at, n, at + 1, n->count - at, level);
-}
-
-/* The first `k` of `b` to the end of `a`, its left neighbour. */
-static void node_give_left(
-	struct btree_node *a, struct btree_node *b, uint64_t k, unsigned level)
-{
-	node_move(a, a->count, b, 0, k, level);
-	a->count += k;
-	b->count -= k;
-	node_move(b, 0, b, k, b->count, level);
-}
-
-/* The last `k` of `a` to the front of `b`, its right neighbour. */
-static void node_give_right(
-	struct btree_node *a, struct btree_node *b, uint64_t k, unsigned level)
-{
-	node_move(b, k, b, 0, b->count, level);
-	a->count -= k;
-	node_move(b, 0, a, a->count, k, level);
-	b->count += k;
-}
-
 /* --- walking --- */
 
 /* At the leaf: how many items do not come after `key`. */
@@ -161,13 +62,13 @@ static void btree_walk(
 	for (unsigned level = t->levels; level--;) {
 		unsigned rank;
 
-		node_prefetch(n);
-		rank = node_rank(n, key);
+		node_prefetch(n, level);
+		rank = node_rank(n, key, level);
 		if (level && rank)
 			rank--;
 		p->step[level] = (struct step){n, rank};
 		if (level)
-			n = n->child[rank];
+			n = node_child(n, rank);
 	}
 }
 
@@ -175,12 +76,12 @@ static void btree_walk(
 static void path_fix_first(
 	const struct btree *t, struct path *p, unsigned level)
 {
-	struct btree_item first = p->step[level].node->item[0];
+	struct btree_item first = node_item(p->step[level].node, 0, level);
 
 	while (++level < t->levels) {
 		struct step *up = &p->step[level];
 
-		up->node->item[up->at] = first;
+		node_set(up->node, up->at, first, level);
 		if (up->at)
 			break;
 	}
@@ -203,14 +104,14 @@ bool btree_before(
 	for (unsigned level = t->levels; level--;) {
 		unsigned rank;
 
-		node_prefetch(n);
-		rank = node_rank(n, key);
+		node_prefetch(n, level);
+		rank = node_rank(n, key, level);
 		if (!rank)
 			return false;
 		if (!level)
-			*out = n->item[rank - 1];
+			*out = node_item(n, rank - 1, 0);
 		else
-			n = n->child[rank - 1];
+			n = node_child(n, rank - 1);
 	}
 	return t->count > 0;
 }
@@ -224,19 +125,20 @@ bool btree_after(
 	if (!t->count)
 		return false;
 	btree_walk(t, key, &p);
-	if (leaf->at && !item_before(leaf->node->item[leaf->at - 1], key)) {
+	if (leaf->at &&
+		!item_before(node_item(leaf->node, leaf->at - 1, 0), key)) {
 		*out = key;
 		return true;
 	}
 	if (leaf->at < leaf->node->count) {
-		*out = leaf->node->item[leaf->at];
+		*out = node_item(leaf->node, leaf->at, 0);
 		return true;
 	}
 	for (unsigned level = 1; level < t->levels; level++) {
 		struct step *up = &p.step[level];
 
 		if (up->at + 1 < up->node->count) {
-			*out = up->node->item[up->at + 1];
+			*out = node_item(up->node, up->at + 1, level);
 			return true;
 		}
 	}
@@ -260,11 +162,11 @@ static bool path_give(
 
 	if (level + 1 == t->levels)
 		return false;
-	side = up->at ? q->child[up->at - 1] : NULL;
+	side = up->at ? node_child(q, up->at - 1) : NULL;
 	if (side && max - side->count >= max / 4) {
 		k = (max - (unsigned)side->count + 1) / 2;
 		node_give_left(side, n, k, level);
-		q->item[up->at] = n->item[0];
+		node_set(q, up->at, node_item(n, 0, level), level + 1);
 		if (*at > k) {
 			*at -= k;
 		} else {
@@ -274,11 +176,11 @@ static bool path_give(
 		}
 		return true;
 	}
-	side = up->at + 1 < q->count ? q->child[up->at + 1] : NULL;
+	side = up->at + 1 < q->count ? node_child(q, up->at + 1) : NULL;
 	if (side && max - side->count >= max / 4) {
 		k = (max - (unsigned)side->count + 1) / 2;
 		node_give_right(n, side, k, level);
-		q->item[up->at + 1] = side->item[0];
+		node_set(q, up->at + 1, node_item(side, 0, level), level + 1);
 		if (*at > n->count) {
 			own->node = side;
 			up->at++;
@@ -321,11 +223,11 @@ static struct btree_node *path_split(struct btree *t, struct path *p,
 static void btree_grow(struct btree *t, struct btree_node *right)
 {
 	struct btree_node *root = node_new(t), *left = t->root;
+	unsigned level = t->levels++;
 
-	node_put(root, 0, left->item[0], left, 1);
-	node_put(root, 1, right->item[0], right, 1);
+	node_put(root, 0, node_item(left, 0, level - 1), left, level);
+	node_put(root, 1, node_item(right, 0, level - 1), right, level);
 	t->root = root;
-	t->levels++;
 }
 
 void btree_insert(struct btree *t, struct btree_item item)
@@ -354,7 +256,7 @@ void btree_insert(struct btree *t, struct btree_item item)
 		child = path_split(t, &p, level, at, item, child);
 		if (!at)
 			path_fix_first(t, &p, level);
-		item = child->item[0];
+		item = node_item(child, 0, level);
 		at = own[1].at + 1;
 	}
 	btree_grow(t, child);
@@ -383,8 +285,8 @@ static bool path_balance(struct btree *t, struct path *p, unsigned level)
 	}
 	if (up->at)
 		up->at--;
-	a = own->node = q->child[up->at];
-	b = q->child[up->at + 1];
+	a = own->node = node_child(q, up->at);
+	b = node_child(q, up->at + 1);
 	if (a->count + b->count <= max) {
 		node_give_left(a, b, b->count, level);
 		slab_free(&t->slab, b);
@@ -395,7 +297,7 @@ static bool path_balance(struct btree *t, struct path *p, unsigned level)
 		node_give_left(a, b, (b->count - a->count) / 2, level);
 	else
 		node_give_right(a, b, (a->count - b->count) / 2, level);
-	q->item[up->at + 1] = b->item[0];
+	node_set(q, up->at + 1, node_item(b, 0, level), level + 1);
 	return false;
 }
 
@@ -405,7 +307,7 @@ static void btree_lower(struct btree *t)
 	while (t->levels > 1 && t->root->count == 1) {
 		struct btree_node *root = t->root;
 
-		t->root = root->child[0];
+		t->root = node_child(root, 0);
 		t->levels--;
 		slab_free(&t->slab, root);
 	}
@@ -425,7 +327,7 @@ void btree_remove(struct btree *t, struct btree_item item)
 	btree_walk(t, item, &p);
 	assert(leaf->at);
 	leaf->at--;
-	assert(!item_before(leaf->node->item[leaf->at], item));
+	assert(!item_before(node_item(leaf->node, leaf->at, 0), item));
 	node_cut(leaf->node, leaf->at, 0);
 	if (!leaf->at && leaf->node->count)
 		path_fix_first(t, &p, 0);
@@ -445,7 +347,7 @@ void btree_replace(
 	btree_walk(t, old, &p);
 	assert(leaf->at);
 	leaf->at--;
-	leaf->node->item[leaf->at] = now;
+	node_set(leaf->node, leaf->at, now, 0);
 	if (!leaf->at)
 		path_fix_first(t, &p, 0);
 }
@@ -460,21 +362,25 @@ static bool node_valid(const struct btree *t, const struct btree_node *n,
 	if (!n->count || n->count > max || (!last && n->count < max / 2))
 		return false;
 	for (uint64_t i = 1; i < n->count; i++)
-		if (!item_before(n->item[i - 1], n->item[i]))
+		if (!item_before(
+			    node_item(n, i - 1, level), node_item(n, i, level)))
 			return false;
 	if (!level) {
 		*count += n->count;
 		return true;
 	}
 	for (uint64_t i = 0; i < n->count; i++) {
-		const struct btree_node *c = n->child[i];
+		const struct btree_node *c = node_child(n, i);
+		struct btree_item first = node_item(n, i, level);
 		bool end = i + 1 == n->count;
 
 		if (!node_valid(t, c, level - 1, last && end, count) ||
-			memcmp(&c->item[0], &n->item[i], sizeof(c->item[0])))
+			item_before(first, node_item(c, 0, level - 1)) ||
+			item_before(node_item(c, 0, level - 1), first))
 			return false;
 		if (level == 1 && !end &&
-			!item_before(c->item[c->count - 1], n->item[i + 1]))
+			!item_before(node_item(c, c->count - 1, 0),
+				node_item(n, i + 1, 1)))
 			return false;
 	}
 	return true;

@@ -9,7 +9,8 @@
  *
  * 1. Every node but the root, and but the last of each level, is at least
  *    half full: at most 40 bytes of memory an item, inner nodes included,
- *    from a few thousand items on.
+ *    from a few thousand items on. What removals leave free is used again, or
+ *    given back in whole chunks (slab.h).
  * 2. Only btree_reserve() needs memory. After it the named number of inserts
  *    cannot fail, whatever is removed between them.
  *
