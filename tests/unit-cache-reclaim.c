@@ -34,7 +34,6 @@ static bool touch(struct cached *c, uint64_t offset, uint64_t n)
 	struct cached_io *x = io_new(c, offset, n);
 	bool missed;
 
-	x->io.buf = NULL;
 	assert_int_equal(io_finish(c, x, cache_read), 0);
 	missed = x->io.missed;
 	io_free(x);

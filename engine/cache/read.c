@@ -95,7 +95,8 @@ static bool readable(const struct cache *c, struct shard *sh,
 	return false;
 }
 
-/* Does the reader take the data? */
+/* Does the reader take the data? A prefetch does not: what it brings in is
+ * used first by who reads it. */
 static bool keeps(const struct cache_io *io)
 {
 	return io->buf || io->iov;
@@ -119,10 +120,12 @@ static int read_locked(
 
 		if (!p || !readable(c, sh, p, io, end))
 			return -ENODATA;
-		if (p->flags & PAGE_MARK && keeps(io))
-			return io->reactor ? at_mark(p) : -EAGAIN;
-		page_touch(p, block_of(c, io->pos),
-			blocks_touched(c, io->pos, end));
+		if (keeps(io)) {
+			if (p->flags & PAGE_MARK)
+				return io->reactor ? at_mark(p) : -EAGAIN;
+			page_touch(p, block_of(c, io->pos),
+				blocks_touched(c, io->pos, end));
+		}
 		err = give(c, p, io, end);
 		if (err)
 			return err;

@@ -5,8 +5,8 @@
  * A scan-resistant two-list clock in each shard. New pages enter the tail of
  * the inactive list; one that was used again by the time it reaches the head
  * moves to the active list, so a scan passes through the inactive list and
- * leaves the active one alone. The active lists give their heads back to the
- * inactive ones when all of them outgrow those. Pages that may not be
+ * leaves the active one alone. The active lists give what was not used lately
+ * back to the inactive ones when they outgrow them. Pages that may not be
  * reclaimed are on neither list (state rule 2), so the walk never meets one.
  *
  * A scan fills one shard at a time and hot pages may lie in a few shards. So
@@ -14,6 +14,8 @@
  * share of inactive pages are reclaimed from first.
  */
 #include "cache-impl.h"
+
+#define ROUNDS 32U /* active pages passed over before one is given up */
 
 static void move(struct shard *sh, struct page *p, bool active)
 {
@@ -29,15 +31,33 @@ static int64_t load(const _Atomic(int64_t) *n)
 	return atomic_load_explicit(n, memory_order_relaxed);
 }
 
-/* Keep the active lists no longer than the inactive ones. */
-static void balance(struct shard *sh)
+/*
+ * Active pages are to be no more than half of all there are. Those that may
+ * not be reclaimed now count to the other half, else a writer, whose pages are
+ * all dirty, would drive everything out of the active lists. But some must be
+ * inactive: what was just given up has to be there for a while, so that it can
+ * be used again.
+ */
+static bool too_active(const struct cache *c)
 {
-	while (!list_empty(&sh->active) &&
-		load(&sh->lru->active) > load(&sh->lru->inactive)) {
+	int64_t active = load(&c->lru.active);
+
+	return 2 * active > load(&c->pages) ||
+		load(&c->lru.inactive) < active / 2;
+}
+
+/* Give up active pages, those first that were not used since they were last
+ * looked at. */
+static void balance(const struct cache *c, struct shard *sh)
+{
+	unsigned again = 0;
+
+	while (!list_empty(&sh->active) && too_active(c)) {
 		struct list *head = sh->active.next;
 		struct page *p = list_entry(head, struct page, lru);
+		bool used = p->flags & PAGE_REFERENCED;
 
-		move(sh, p, false);
+		move(sh, p, used && again++ < ROUNDS);
 	}
 }
 
@@ -58,7 +78,7 @@ static uint64_t reclaim_shard(
 	while (freed < need) {
 		struct page *p;
 
-		balance(sh);
+		balance(c, sh);
 		if (list_empty(&sh->inactive) || !(all || has_share(sh)))
 			break;
 		p = list_entry(sh->inactive.next, struct page, lru);
