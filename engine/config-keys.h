@@ -62,6 +62,10 @@ enum key_kind {
 		"null:SIZE, sim:OPTIONS,INNER, fault:OPTIONS,INNER")           \
 	X(cache, "cache", "MODE", ENUM("writeback", "writethrough", "none"),   \
 		"writeback (default), writethrough or none")                   \
+	X(detect_zeroes, "detect-zeroes", "off|on|unmap",                      \
+		LIVE(ENUM("off", "on", "unmap")),                              \
+		"make writes of zeroes what write-zeroes is; unmap: the" IND   \
+		"store may free the space (default off)")                      \
 	X(cache_size, "cache-size", "SIZE", LIVE(SIZE),                        \
 		"memory for cached data (default 1G, or a quarter of" IND      \
 		"memory if that is less)")                                     \

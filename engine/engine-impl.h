@@ -52,7 +52,9 @@ struct engine {
 	/* A copy; store is owned. What engine_set() may change is read and
 	 * written under the lock. */
 	struct engine_config config;
-	_Atomic(bool) multipage; /* the config's, for requests */
+	/* The config's, for requests. */
+	_Atomic(bool) multipage;
+	_Atomic(enum engine_detect) detect_zeroes;
 	struct placement *placement;
 	struct cache *cache;
 	struct writeback *writeback;
@@ -107,6 +109,9 @@ struct request {
 	unsigned char phase;
 	bool flat_payload; /* the payload is a copy of buf */
 	bool synced;
+	bool zeroes;  /* a write: its whole blocks [a, b) are zeroed instead */
+	bool durable; /* past the cache: is once the store has answered */
+	bool settles; /* past the cache: waits for a flush, FUA or not */
 	struct cache_range_lock lock;
 	union {
 		struct throttle_waiter throttle;
@@ -130,7 +135,9 @@ static inline struct request *request_of(struct engine_request *req)
 	return (struct request *)(void *)req->priv;
 }
 
-/* request.c: run a step and finish the request if it is over. On r->loop. */
+/* request.c: go back to the start, as a plain write or what it is. */
+void request_rewind(struct request *r);
+/* Run a step and finish the request if it is over. On r->loop. */
 void request_run(struct request *r);
 /* Have r->u.sync call request_run() and keep its error in r->error. */
 int request_sync(struct request *r, uint64_t offset, uint64_t end, bool stable);
@@ -157,6 +164,12 @@ int flat_to_payload(struct request *r);
 
 /* request-through.c */
 int step_through(struct request *r);
+/* The whole blocks of the request, none if a >= b; the device's last block is
+ * whole though it may be short. */
+void request_whole_blocks(struct request *r, uint64_t *a, uint64_t *b);
+
+/* request-zeroes.c: a write that may be zeroes; goes on as one or the other. */
+int step_detect(struct request *r);
 
 /* request-direct.c */
 int step_direct_read(struct request *r);

@@ -72,6 +72,7 @@ static int build(struct engine *e, struct error *error)
 	int err = cache_new(&cache, e->placement, &e->cache);
 
 	atomic_init(&e->multipage, k->multipage);
+	atomic_init(&e->detect_zeroes, k->detect_zeroes);
 
 	if (!err)
 		err = writeback_new(&writeback, e->cache, e->placement,

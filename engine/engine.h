@@ -36,9 +36,17 @@ enum engine_cache_mode {
 	ENGINE_NONE,         /* the direct path: no page is kept */
 };
 
+/* What a plain write of zeroes is. */
+enum engine_detect {
+	ENGINE_DETECT_OFF,
+	ENGINE_DETECT_ON,    /* as write-zeroes with NO_HOLE */
+	ENGINE_DETECT_UNMAP, /* as write-zeroes that may leave a hole */
+};
+
 struct engine_config {
 	char *store; /* spec; owned */
 	enum engine_cache_mode cache;
+	enum engine_detect detect_zeroes;
 	bool readonly;
 	uint64_t cache_size;       /* bytes */
 	uint32_t page_size;        /* bytes, 4K..1M, a power of two */

@@ -9,6 +9,9 @@
  *
  *   BEGIN -> LOCK -> IDLE -> STORE (in pieces) -> HEAD -> TAIL
  *     -> SYNC_HEAD -> SYNC_TAIL -> SYNC_STORE
+ *
+ * A write of zeroes (request-zeroes.c) whose zeroing fails starts over as a
+ * plain write: it may not fail where that would not.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,23 +37,32 @@ static uint64_t end_of(const struct engine_request *req)
 	return req->offset + req->length;
 }
 
-/* The whole blocks of the request are [a, b); the device's last block is
- * whole though it may be short. */
-static void find_blocks(struct request *r, const struct engine_request *req)
+void request_whole_blocks(struct request *r, uint64_t *a, uint64_t *b)
 {
+	const struct engine_request *req = request_front(r);
 	uint64_t block = r->e->config.block_size;
 	uint64_t end = end_of(req);
 
-	r->a = (req->offset + block - 1) / block * block;
-	r->b = end == r->e->placement->info.size ? end : end / block * block;
-	if (r->a >= r->b)
-		r->a = r->b = end; /* all of it is edge */
+	*a = (req->offset + block - 1) / block * block;
+	*b = end == r->e->placement->info.size ? end : end / block * block;
 }
 
 /* --- the middle ---------------------------------------------------------- */
 
-static unsigned zero_flags(const struct engine_request *req)
+/* Does the middle take data to the store? */
+static bool writes_data(
+	const struct request *r, const struct engine_request *req)
 {
+	return req->op == ENGINE_WRITE && !r->zeroes;
+}
+
+static unsigned zero_flags(
+	const struct request *r, const struct engine_request *req)
+{
+	if (r->zeroes)
+		return atomic_load(&r->e->detect_zeroes) == ENGINE_DETECT_UNMAP
+			? 0
+			: STORE_NO_HOLE;
 	return (req->flags & ENGINE_NO_HOLE ? STORE_NO_HOLE : 0) |
 		(req->flags & ENGINE_FAST_ZERO ? STORE_FAST : 0);
 }
@@ -62,7 +74,7 @@ static int submit_zero(
 		n = STORE_PIECE;
 	return request_store(r,
 		req->op == ENGINE_TRIM ? STORE_TRIM : STORE_ZERO,
-		req->op == ENGINE_TRIM ? 0 : zero_flags(req), r->io.pos, n,
+		req->op == ENGINE_TRIM ? 0 : zero_flags(r, req), r->io.pos, n,
 		NULL, 0);
 }
 
@@ -110,7 +122,6 @@ static int submit_write(
 	struct request *r, const struct engine_request *req, uint64_t n)
 {
 	const struct store_info *info = &r->e->placement->info;
-	bool fua = (req->flags & ENGINE_FUA) && info->can_fua;
 	int niov;
 
 	if (n > info->max_io)
@@ -118,18 +129,16 @@ static int submit_write(
 	niov = cut_payload(r, req, n);
 	if (niov < 0)
 		return niov;
-	return request_store(r, STORE_WRITE, fua ? STORE_FUA : 0, r->io.pos, n,
-		r->cut, niov);
+	return request_store(r, STORE_WRITE, r->durable ? STORE_FUA : 0,
+		r->io.pos, n, r->cut, niov);
 }
 
 /* The middle is over, maybe before its end: let the range go. */
 static int middle_done(struct request *r, int error)
 {
 	if (r->io.pos > r->a) {
-		int err = writeback_note_through(r->e->writeback, r->u.store.op,
+		writeback_note_through(r->e->writeback, r->u.store.op,
 			r->u.store.flags, r->a, r->io.pos);
-
-		error = error ? error : err;
 		cache_invalidate(r->e->cache, r->a, r->io.pos);
 		if (r->u.store.op != STORE_WRITE)
 			placement_unreserve(
@@ -147,8 +156,8 @@ static int next_piece(struct request *r, const struct engine_request *req)
 	int err = r->error;
 
 	if (!err && n)
-		err = req->op == ENGINE_WRITE ? submit_write(r, req, n)
-					      : submit_zero(r, req, n);
+		err = writes_data(r, req) ? submit_write(r, req, n)
+					  : submit_zero(r, req, n);
 	return err == -EINPROGRESS ? err : middle_done(r, err);
 }
 
@@ -183,26 +192,50 @@ static void edge_begin(struct request *r, const struct engine_request *req,
 	r->phase = (unsigned char)phase;
 	r->io.pos = from;
 	r->admitted = from;
-	r->io.source = req->op == ENGINE_WRITE ? CACHE_PAYLOAD : CACHE_ZEROES;
-	if (req->op == ENGINE_WRITE)
+	if (req->op != ENGINE_WRITE) {
+		r->io.source = CACHE_ZEROES;
+	} else if (req->buf && !r->flat_payload) {
+		r->io.source = CACHE_FLAT;
+		r->io.buf = (unsigned char *)req->buf + (from - req->offset);
+	} else {
+		r->io.source = CACHE_PAYLOAD;
 		payload_seek(r, req, from);
+	}
 }
 
 /* --- all of it ----------------------------------------------------------- */
 
+/* Will a zero find room to be remembered until it is durable? */
+static int begin_zero(struct request *r)
+{
+	int err = writeback_zero_room(r->e->writeback);
+
+	r->settles = err == -EAGAIN;
+	return r->settles ? 0 : err;
+}
+
 static int begin(struct request *r, const struct engine_request *req)
 {
-	find_blocks(r, req);
-	if (r->a == r->b) {
+	int err = 0;
+
+	if (!r->zeroes)
+		request_whole_blocks(r, &r->a, &r->b);
+	if (r->a >= r->b) { /* all of it is edge */
+		r->a = r->b = end_of(req);
 		if (req->flags & ENGINE_FAST_ZERO)
 			return -ENOTSUP;
 		edge_begin(r, req, req->offset, THROUGH_HEAD);
 		return 0;
 	}
+	if (writes_data(r, req))
+		r->durable = (req->flags & ENGINE_FUA) &&
+			r->e->placement->info.can_fua;
+	else if (req->op != ENGINE_TRIM)
+		err = begin_zero(r);
 	r->lock.offset = r->a;
 	r->lock.end = r->b;
 	r->phase = THROUGH_LOCK;
-	return 0;
+	return err;
 }
 
 /*
@@ -213,7 +246,6 @@ static int begin(struct request *r, const struct engine_request *req)
 static int finish(struct request *r, const struct engine_request *req)
 {
 	bool fua = req->flags & ENGINE_FUA;
-	bool told = req->op == ENGINE_WRITE && r->e->placement->info.can_fua;
 	bool edges = fua || req->export->cache != ENGINE_WRITEBACK;
 
 	while (!r->error && r->phase < THROUGH_SYNC_STORE) {
@@ -227,7 +259,7 @@ static int finish(struct request *r, const struct engine_request *req)
 				return request_sync(r, r->b, end_of(req), fua);
 			break;
 		default:
-			if (fua && r->a < r->b && !told)
+			if ((fua || r->settles) && r->a < r->b && !r->durable)
 				return request_sync_through(r);
 		}
 	}
@@ -249,6 +281,11 @@ int step_through(struct request *r)
 		err = middle(r, req);
 		if (!err)
 			edge_begin(r, req, req->offset, THROUGH_HEAD);
+	}
+	if (err && err != -EINPROGRESS && r->zeroes &&
+		r->phase < THROUGH_HEAD) {
+		request_rewind(r);
+		return r->step(r);
 	}
 	if (!err && r->phase == THROUGH_HEAD) {
 		err = write_admitted(r, r->a);

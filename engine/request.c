@@ -174,8 +174,7 @@ int request_sync_through(struct request *r)
 	r->u.sync = (struct writeback_sync){
 		.reactor = r->loop,
 		.done = synced,
-		.stable = true,
-		.through = true,
+		.stable = true, /* of no range of its own */
 	};
 	writeback_range(r->e->writeback, &r->u.sync);
 	return -EINPROGRESS;
@@ -269,7 +268,7 @@ static int check(const struct engine_request *req)
 	return 0;
 }
 
-static int (*step_for(const struct engine_request *req))(struct request *)
+static int (*plain_step(const struct engine_request *req))(struct request *)
 {
 	bool direct = req->export->cache == ENGINE_NONE;
 
@@ -299,25 +298,34 @@ static struct stripe *stripe_of(struct engine *e, const struct reactor *loop)
 	return &e->stripe[n % STRIPES];
 }
 
-static void prepare(struct request *r, struct engine_request *req)
+void request_rewind(struct request *r)
 {
-	r->step = step_for(req);
-	r->loop = NULL;
-	r->cut = NULL;
+	struct engine_request *req = request_front(r);
+
+	r->step = plain_step(req);
 	r->error = 0;
 	r->phase = 0;
-	r->flat_payload = false;
-	r->synced = false;
+	r->synced = r->zeroes = r->durable = r->settles = false;
 	r->admitted = req->offset;
 	r->lock.link.next = NULL;
 	r->lock.shared = false;
+	r->io.pos = req->offset;
+	r->io.end = req->offset + req->length;
+	r->io.buf = req->buf;
+	r->io.iov_skip = 0;
+}
+
+static void prepare(struct request *r, struct engine_request *req)
+{
+	r->loop = NULL;
+	r->cut = NULL;
+	r->flat_payload = false;
 	r->lock.waiter.wake = lock_woken;
-	r->io = (struct cache_io){
-		.pos = req->offset,
-		.end = req->offset + req->length,
-		.waiter.wake = woken,
-		.buf = req->buf,
-	};
+	r->io = (struct cache_io){.waiter.wake = woken};
+	request_rewind(r);
+	if (req->op == ENGINE_WRITE &&
+		atomic_load(&r->e->detect_zeroes) != ENGINE_DETECT_OFF)
+		r->step = step_detect;
 }
 
 static void run_task(struct reactor_task *task)

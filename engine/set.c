@@ -52,6 +52,7 @@ static void apply(struct engine *e)
 	struct throttle_config throttle = {c->dirty_limit, c->dirty_time_ns};
 
 	atomic_store(&e->multipage, c->multipage);
+	atomic_store(&e->detect_zeroes, c->detect_zeroes);
 	cache_set_subpage(e->cache, c->subpage);
 	writeback_set(e->writeback, &writeback);
 	throttle_set(e->throttle, &throttle);

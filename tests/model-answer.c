@@ -38,6 +38,13 @@ bool op_is_change(const struct op *op)
 		op->req.op == ENGINE_ZERO;
 }
 
+bool op_zeroes(const struct op *op)
+{
+	return op->req.op == ENGINE_ZERO ||
+		(op->req.op == ENGINE_WRITE && !op->change.id &&
+			op->run->plan.detect != ENGINE_DETECT_OFF);
+}
+
 static bool out_of_range(const struct op *op)
 {
 	uint64_t size = op->run->plan.size;
@@ -234,7 +241,7 @@ static enum change_end how_it_ended(const struct op *op)
 		return CHANGE_NOT;
 	default:
 		if (op->run->plan.mode[op->export] == ENGINE_NONE ||
-			op->req.op != ENGINE_WRITE)
+			op->req.op != ENGINE_WRITE || op_zeroes(op))
 			return CHANGE_MIXED;
 		return CHANGE_MAYBE;
 	}

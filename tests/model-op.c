@@ -49,7 +49,7 @@ static void op_send(struct op *op)
 	op->begun_ns = reactor_now(run->reactor);
 	op->late = run->shutting_down;
 	op->change.fragile = run->plan.faults & (FAULT_SHORT | FAULT_WRITE) &&
-		(op->req.op != ENGINE_WRITE ||
+		(op->req.op != ENGINE_WRITE || op_zeroes(op) ||
 			run->plan.mode[op->export] == ENGINE_NONE);
 	if (op_is_change(op) && !op_refused(op)) {
 		shadow_begin(run->shadow, &op->change);
@@ -243,6 +243,8 @@ void op_random(struct run *run)
 	if (type != ENGINE_FLUSH)
 		random_range(run, &offset, &length);
 	op = op_new(run, type, offset, length);
+	if (chance(run, 15))
+		op->change.id = 0; /* also of a plain write */
 	op->export = (unsigned)pick(run, run->plan.exports);
 	op->req.export = run->export[op->export];
 	op->req.flags = random_flags(run, type);

@@ -74,6 +74,9 @@ static void plan_exports(struct plan *p, uint64_t *random)
 							 : ENGINE_NONE;
 		p->readonly[i] = i > 0 && percent(random, 15);
 	}
+	if (percent(random, 50))
+		p->detect = percent(random, 50) ? ENGINE_DETECT_ON
+						: ENGINE_DETECT_UNMAP;
 }
 
 static void plan_faults(struct plan *p, uint64_t *random)
@@ -177,10 +180,12 @@ void plan_print(const struct plan *p, char *buf, size_t size)
 		"size=%" PRIu64 " page=%" PRIu32 " block=%" PRIu32
 		"%s%s readahead=%" PRIu64 " cache=%" PRIu64 " limit=%" PRIu64
 		" background=%" PRIu64
-		" exports=%s clients=%u depth=%u faults=%#x end=%s ops=%u",
+		" exports=%s detect=%u clients=%u depth=%u faults=%#x"
+		" end=%s ops=%u",
 		p->size, p->page_size, p->block_size,
 		p->subpage ? "" : " subpage=off",
 		p->multipage ? "" : " multipage=off", p->readahead,
 		p->cache_size, p->dirty_limit, p->dirty_background, exports,
-		p->clients, p->depth, p->faults, ends[p->end], p->ops);
+		p->detect, p->clients, p->depth, p->faults, ends[p->end],
+		p->ops);
 }

@@ -155,6 +155,7 @@ static void configure(const struct run *run, struct engine_config *c)
 	c->dirty_background = p->dirty_background;
 	c->dirty_expire_ns = p->dirty_expire_ns;
 	c->error_timeout_ns = p->error_timeout_ns;
+	c->detect_zeroes = p->detect;
 	if (engine_config_check(c, &error) != 0) {
 		fprintf(stderr, "%s\n", error.text);
 		abort();

@@ -55,6 +55,7 @@ struct plan {
 	unsigned exports, clients, depth;
 	enum engine_cache_mode mode[MODEL_EXPORTS];
 	bool readonly[MODEL_EXPORTS];
+	enum engine_detect detect;
 	unsigned faults; /* enum model_fault */
 	enum model_end end;
 	bool prefilled;     /* the device starts with data, not zeroes */
@@ -132,6 +133,8 @@ void op_start(struct run *run, enum engine_op type, unsigned flags,
 /* Start, or give up, what was got ready. */
 void op_send_one(struct run *run, bool give_up);
 bool op_is_change(const struct op *op);
+/* May the store be told to zero for it? */
+bool op_zeroes(const struct op *op);
 /* Must the request be refused, without any effect? */
 bool op_refused(const struct op *op);
 void op_print(const struct op *op, const char *what);

@@ -112,8 +112,8 @@ static void answered(struct engine_request *req)
 	a->answered = true;
 }
 
-struct ask *ask_of(struct rig *r, struct engine_export *x, enum engine_op op,
-	uint32_t id, unsigned flags, uint64_t offset, uint64_t length)
+struct ask *ask_with(struct rig *r, struct engine_export *x, enum engine_op op,
+	unsigned flags, uint64_t offset, uint64_t length, unsigned char *buf)
 {
 	struct ask *a = calloc(1, sizeof(*a));
 
@@ -126,18 +126,26 @@ struct ask *ask_of(struct rig *r, struct engine_export *x, enum engine_op op,
 	a->req.export = x;
 	a->req.reactor = r->loop;
 	a->req.done = answered;
-	if (op == ENGINE_WRITE || op == ENGINE_READ) {
-		a->buf = calloc(1, length);
-		assert_non_null(a->buf);
-		a->req.buf = a->buf;
-	}
-	if (op == ENGINE_WRITE)
-		data_fill(a->buf, id, offset, length);
+	a->req.buf = a->buf = buf;
 	if (engine_submit(&a->req)) {
 		assert_false(a->answered);
 		a->answered = a->inline_hit = true;
 	}
 	return a;
+}
+
+struct ask *ask_of(struct rig *r, struct engine_export *x, enum engine_op op,
+	uint32_t id, unsigned flags, uint64_t offset, uint64_t length)
+{
+	unsigned char *buf = NULL;
+
+	if (op == ENGINE_WRITE || op == ENGINE_READ) {
+		buf = calloc(1, length);
+		assert_non_null(buf);
+	}
+	if (op == ENGINE_WRITE)
+		data_fill(buf, id, offset, length);
+	return ask_with(r, x, op, flags, offset, length, buf);
 }
 
 struct ask *ask(struct rig *r, enum engine_op op, uint32_t id, unsigned flags,

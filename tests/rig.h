@@ -65,6 +65,9 @@ struct ask *ask(struct rig *r, enum engine_op op, uint32_t id, unsigned flags,
 	uint64_t offset, uint64_t length);
 struct ask *ask_of(struct rig *r, struct engine_export *x, enum engine_op op,
 	uint32_t id, unsigned flags, uint64_t offset, uint64_t length);
+/* With a buffer of the caller's making, to be freed with it. */
+struct ask *ask_with(struct rig *r, struct engine_export *x, enum engine_op op,
+	unsigned flags, uint64_t offset, uint64_t length, unsigned char *buf);
 int ask_end(struct rig *r, struct ask *a);
 
 /* Ask and wait: 0 or a negative errno. */

@@ -105,7 +105,7 @@ static void consider_flush(struct writeback *wb)
 
 	if (wb->quiet)
 		return;
-	if (wb->pressing && atomic_load(&wb->nzeroes))
+	if (writeback_zero_room(wb))
 		wb->flush_wanted = true;
 	if (!unstable)
 		return;

@@ -104,8 +104,8 @@ static void write_done(struct store_io *io)
 	}
 	if (!io->error && !x->stable)
 		atomic_fetch_add(&wb->unflushed, 1);
-	if (written) /* memory has it until a flush covers it */
-		redo_forget(wb, x->run.offset, x->run.end);
+	if (written)
+		redo_written(wb, x->run.offset, x->run.end, !x->stable);
 	cache_run_done(wb->cache, &x->run, written ? 0 : -EIO, x->stable);
 	wb_io_put(wb, x);
 	wb_advance(wb);

@@ -10,16 +10,21 @@
  *     |                        v
  *     +-----zeroed again---- redo       (no store flush begins before)
  *
- * Zeroing again must not destroy what was written on top meanwhile. While the
- * range is locked and idle: what is dirty is written later anyway; what is
- * unstable becomes dirty; what is stable got there by FUA, and was taken out
- * of the remembered range when it did (redo_forget()).
+ * Zeroing again must not destroy what was written on top meanwhile. What was
+ * written when the flush failed is dirty again, if it is in memory; what is
+ * not in memory, or is durable by FUA, was taken out of the remembered range
+ * (redo_written()). From then on all that is written is taken out. The range
+ * is locked and idle meanwhile: what is dirty is written later.
  *
  * The data of a direct write is nowhere but on the store. If a flush that had
  * to cover one fails it may be lost, and no later flush may say otherwise:
  * from then on every flush answers EIO.
  *
  * A trim promises nothing about what is read back: nothing to do again.
+ *
+ * When ZEROES_MANY ranges are remembered, a zero more waits for a flush, which
+ * forgets them. Direct writes may cut them into twice that many; what then
+ * finds no room, or no memory, counts like a direct write itself.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,118 +32,27 @@
 
 #include "writeback-impl.h"
 
-struct wb_zero {
-	struct list link;
-	uint64_t offset, end;
-	unsigned flags;
-};
-
-#define ZEROES_MANY 4096U /* then the store is flushed to forget them */
+#define ZEROES_MANY 4096U     /* then the store is flushed to forget them */
+#define REDO_PIECE (1U << 30) /* bytes of one zeroing */
 
 /* --- remembering --------------------------------------------------------- */
 
-static int note_zero(
-	struct writeback *wb, unsigned flags, uint64_t offset, uint64_t end)
+static void recount(struct writeback *wb)
 {
-	SCOPED_LOCK(&wb->zero_lock);
-	struct wb_zero *last = list_empty(&wb->zeroes)
-		? NULL
-		: list_entry(wb->zeroes.prev, struct wb_zero, link);
+	atomic_store(&wb->nzeroes,
+		wb->zeroes.count + wb->zeroes_flushing.count + wb->redo.count);
+}
 
-	if (last && last->end == offset && last->flags == flags) {
-		last->end = end;
+static bool full(struct writeback *wb)
+{
+	return atomic_load(&wb->nzeroes) >= ZEROES_MANY;
+}
+
+int writeback_zero_room(struct writeback *wb)
+{
+	if (!full(wb))
 		return 0;
-	}
-	last = malloc(sizeof(*last));
-	if (!last)
-		return -ENOMEM;
-	*last = (struct wb_zero){.offset = offset, .end = end, .flags = flags};
-	list_push_tail(&wb->zeroes, &last->link);
-	atomic_fetch_add(&wb->nzeroes, 1);
-	return 0;
-}
-
-int writeback_note_through(struct writeback *wb, enum store_op op,
-	unsigned flags, uint64_t offset, uint64_t end)
-{
-	int err = 0;
-
-	if (op == STORE_ZERO)
-		err = note_zero(wb, flags & STORE_NO_HOLE, offset, end);
-	if (op == STORE_WRITE) {
-		redo_forget(wb, offset, end);
-		if (!(flags & STORE_FUA))
-			atomic_fetch_add(&wb->direct_unflushed, 1);
-	}
-	atomic_fetch_add(&wb->through_unflushed, 1);
-	atomic_fetch_add(&wb->unflushed, 1);
-	failing_clear(wb, offset, end);
-	if (atomic_load(&wb->nzeroes) >= ZEROES_MANY)
-		writeback_press(wb);
-	return err;
-}
-
-static void drop(struct writeback *wb, struct wb_zero *z)
-{
-	list_remove(&z->link);
-	free(z);
-	atomic_fetch_sub(&wb->nzeroes, 1);
-}
-
-/* Take [offset, end) out of one remembered range. Lock held. */
-static void cut(
-	struct writeback *wb, struct wb_zero *z, uint64_t offset, uint64_t end)
-{
-	struct wb_zero *tail;
-
-	if (z->end <= offset || end <= z->offset)
-		return;
-	if (z->offset < offset && end < z->end) {
-		tail = malloc(sizeof(*tail));
-		if (tail) {
-			*tail = *z;
-			tail->offset = end;
-			list_insert(&tail->link, &z->link);
-			atomic_fetch_add(&wb->nzeroes, 1);
-		} else {
-			/* Better an error that is not one than lost data. */
-			atomic_store(&wb->lost, true);
-		}
-		z->end = offset;
-	} else if (z->offset < offset) {
-		z->end = offset;
-	} else if (end < z->end) {
-		z->offset = end;
-	} else {
-		drop(wb, z);
-	}
-}
-
-void redo_forget(struct writeback *wb, uint64_t offset, uint64_t end)
-{
-	struct list *all[] = {&wb->zeroes, &wb->zeroes_flushing, &wb->redo};
-
-	if (!atomic_load(&wb->nzeroes))
-		return;
-
-	SCOPED_LOCK(&wb->zero_lock);
-
-	for (unsigned i = 0; i < 3; i++) {
-		list_for_each_safe (at, all[i])
-			cut(wb, list_entry(at, struct wb_zero, link), offset,
-				end);
-	}
-}
-
-/* --- store flushes ------------------------------------------------------- */
-
-void redo_flush_begin(struct writeback *wb)
-{
-	SCOPED_LOCK(&wb->zero_lock);
-
-	wb->through_covers = atomic_exchange(&wb->through_unflushed, 0);
-	wb->direct_covers = atomic_exchange(&wb->direct_unflushed, 0);
-	list_splice_tail(&wb->zeroes_flushing, &wb->zeroes);
+	return atomic_load(&wb->flush_failing_ns) ? -EIO : -EAGAIN;
 }
 
 static void note_lost(struct writeback *wb)
@@ -149,9 +63,103 @@ static void note_lost(struct writeback *wb)
 			wb->name);
 }
 
+/* [offset, end) was zeroed, and is not durable. Lock held. */
+static void note_zero(
+	struct writeback *wb, unsigned flags, uint64_t offset, uint64_t end)
+{
+	if (zero_set_add(&wb->zeroes, offset, end, flags))
+		atomic_fetch_add(&wb->direct_unflushed, 1);
+	recount(wb);
+}
+
+/* Take [offset, end) out of a set, or more if there is no room for the two
+ * ends: false. Lock held. */
+static bool cut(struct writeback *wb, struct zero_set *set, uint64_t offset,
+	uint64_t end)
+{
+	bool room = atomic_load(&wb->nzeroes) < 2 * ZEROES_MANY ||
+		!zero_set_splits(set, offset, end);
+
+	if (room && !zero_set_cut(set, offset, end))
+		return true;
+	zero_set_drop(set, offset, end);
+	return false;
+}
+
+/* Take it out of what has to be done again. Lock held. */
+static void cut_redo(struct writeback *wb, uint64_t offset, uint64_t end)
+{
+	if (!zero_set_cut(&wb->redo, offset, end))
+		return;
+	zero_set_drop(&wb->redo, offset, end);
+	note_lost(wb);
+}
+
+void redo_written(
+	struct writeback *wb, uint64_t offset, uint64_t end, bool kept)
+{
+	if (!atomic_load(&wb->nzeroes))
+		return;
+
+	SCOPED_LOCK(&wb->zero_lock);
+
+	if (!kept && !cut(wb, &wb->zeroes, offset, end))
+		atomic_fetch_add(&wb->direct_unflushed, 1);
+	if (!kept && !cut(wb, &wb->zeroes_flushing, offset, end))
+		atomic_fetch_add(&wb->direct_unflushed, 1);
+	cut_redo(wb, offset, end);
+	recount(wb);
+}
+
+void writeback_note_through(struct writeback *wb, enum store_op op,
+	unsigned flags, uint64_t offset, uint64_t end)
+{
+	failing_clear(wb, offset, end);
+	if (op == STORE_WRITE)
+		redo_written(wb, offset, end, false);
+	if (op == STORE_ZERO) {
+		SCOPED_LOCK(&wb->zero_lock);
+
+		note_zero(wb, flags & STORE_NO_HOLE, offset, end);
+	}
+	if (flags & STORE_FUA)
+		return;
+	if (op == STORE_WRITE)
+		atomic_fetch_add(&wb->direct_unflushed, 1);
+	atomic_fetch_add(&wb->through_unflushed, 1);
+	atomic_fetch_add(&wb->unflushed, 1);
+	if (full(wb) && !atomic_exchange(&wb->kicked, true))
+		reactor_post(wb->loop, &wb->kick);
+}
+
+/* --- store flushes ------------------------------------------------------- */
+
+void redo_flush_begin(struct writeback *wb)
+{
+	SCOPED_LOCK(&wb->zero_lock);
+	struct zero_set empty = wb->zeroes_flushing;
+
+	wb->through_covers = atomic_exchange(&wb->through_unflushed, 0);
+	wb->direct_covers = atomic_exchange(&wb->direct_unflushed, 0);
+	wb->zeroes_flushing = wb->zeroes;
+	wb->zeroes = empty;
+}
+
 bool writeback_lost(struct writeback *wb)
 {
 	return atomic_load(&wb->lost);
+}
+
+/* All of a set has to be done again. Lock held. */
+static void must_redo(struct writeback *wb, struct zero_set *set)
+{
+	for (size_t i = 0; i < set->count; i++) {
+		const struct zero_range *z = &set->range[i];
+
+		if (zero_set_add(&wb->redo, z->offset, z->end, z->flags))
+			note_lost(wb);
+	}
+	set->count = 0;
 }
 
 void redo_flush_end(struct writeback *wb, int error)
@@ -161,16 +169,13 @@ void redo_flush_end(struct writeback *wb, int error)
 	if (error) {
 		atomic_fetch_add(&wb->through_unflushed, wb->through_covers);
 		/* What came while it was under way is no safer. */
-		list_splice_tail(&wb->redo, &wb->zeroes_flushing);
-		list_splice_tail(&wb->redo, &wb->zeroes);
+		must_redo(wb, &wb->zeroes_flushing);
+		must_redo(wb, &wb->zeroes);
 		if (wb->direct_covers || atomic_load(&wb->direct_unflushed))
 			note_lost(wb);
-		return;
 	}
-	while (!list_empty(&wb->zeroes_flushing))
-		drop(wb,
-			list_entry(wb->zeroes_flushing.next, struct wb_zero,
-				link));
+	wb->zeroes_flushing.count = 0;
+	recount(wb);
 }
 
 /* --- doing it again ------------------------------------------------------ */
@@ -191,16 +196,13 @@ static void redo_end(struct writeback *wb, int error)
 static void redo_zeroed(struct store_io *io)
 {
 	struct writeback *wb = container_of(io, struct writeback, redo_io);
+	uint64_t end = io->offset + io->length;
 
-	if (!io->error)
-		io->error = note_zero(wb, io->flags & STORE_NO_HOLE, io->offset,
-			io->offset + io->length);
 	if (!io->error) {
 		SCOPED_LOCK(&wb->zero_lock);
 
-		list_for_each_safe (at, &wb->redo)
-			cut(wb, list_entry(at, struct wb_zero, link),
-				io->offset, io->offset + io->length);
+		cut_redo(wb, io->offset, end);
+		note_zero(wb, io->flags & STORE_NO_HOLE, io->offset, end);
 	}
 	redo_end(wb, io->error);
 }
@@ -210,32 +212,37 @@ static void redo_woken(struct cache_waiter *w)
 	redo_step(container_of(w, struct writeback, redo_lock.waiter));
 }
 
+/* What is to be zeroed next: false if nothing is. */
+static bool redo_next(struct writeback *wb, struct zero_range *z)
+{
+	SCOPED_LOCK(&wb->zero_lock);
+
+	if (!wb->redo.count)
+		return false;
+	*z = wb->redo.range[0];
+	if (z->end - z->offset > REDO_PIECE)
+		z->end = z->offset + REDO_PIECE;
+	return true;
+}
+
 /* The range is ours and idle: zero what is still remembered of it. */
 static void redo_submit(struct writeback *wb)
 {
-	{
-		SCOPED_LOCK(&wb->zero_lock);
-		struct wb_zero *z;
+	struct zero_range z;
 
-		if (list_empty(&wb->redo)) {
-			wb->redo_io.length = 0;
-		} else {
-			z = list_entry(wb->redo.next, struct wb_zero, link);
-			wb->redo_io = (struct store_io){
-				.op = STORE_ZERO,
-				.flags = z->flags,
-				.offset = z->offset,
-				.length = z->end - z->offset,
-				.reactor = wb->loop,
-				.done = redo_zeroed,
-			};
-		}
-	}
-	if (!wb->redo_io.length || wb->redo_io.offset < wb->redo_lock.offset ||
-		wb->redo_io.offset + wb->redo_io.length > wb->redo_lock.end) {
+	if (!redo_next(wb, &z) || z.offset < wb->redo_lock.offset ||
+		z.end > wb->redo_lock.end) {
 		redo_end(wb, 0); /* it changed while we waited: look again */
 		return;
 	}
+	wb->redo_io = (struct store_io){
+		.op = STORE_ZERO,
+		.flags = z.flags,
+		.offset = z.offset,
+		.length = z.end - z.offset,
+		.reactor = wb->loop,
+		.done = redo_zeroed,
+	};
 	cache_destabilise(wb->cache, wb->redo_lock.offset, wb->redo_lock.end);
 	placement_submit(wb->placement, &wb->redo_io);
 }
@@ -253,22 +260,17 @@ static void redo_step(struct writeback *wb)
 
 bool redo_advance(struct writeback *wb)
 {
-	struct wb_zero *z;
+	struct zero_range z;
 
 	if (wb->redoing)
 		return true;
-	{
-		SCOPED_LOCK(&wb->zero_lock);
-
-		if (list_empty(&wb->redo))
-			return false;
-		z = list_entry(wb->redo.next, struct wb_zero, link);
-		wb->redo_lock = (struct cache_range_lock){
-			.offset = z->offset,
-			.end = z->end,
-			.waiter = {.wake = redo_woken, .reactor = wb->loop},
-		};
-	}
+	if (!redo_next(wb, &z))
+		return false;
+	wb->redo_lock = (struct cache_range_lock){
+		.offset = z.offset,
+		.end = z.end,
+		.waiter = {.wake = redo_woken, .reactor = wb->loop},
+	};
 	wb->redoing = true;
 	wb->redo_locked = false;
 	redo_step(wb);
@@ -277,11 +279,7 @@ bool redo_advance(struct writeback *wb)
 
 void redo_free(struct writeback *wb)
 {
-	struct list *all[] = {&wb->zeroes, &wb->zeroes_flushing, &wb->redo};
-
-	for (unsigned i = 0; i < 3; i++) {
-		while (!list_empty(all[i]))
-			drop(wb,
-				list_entry(all[i]->next, struct wb_zero, link));
-	}
+	zero_set_free(&wb->zeroes);
+	zero_set_free(&wb->zeroes_flushing);
+	zero_set_free(&wb->redo);
 }

@@ -210,15 +210,14 @@ static uint64_t range_write_region(
  * written of it still counts; and a block that is clean may be so because
  * something went past the cache on top of it.
  */
-static bool range_unflushed(
-	struct writeback *wb, const struct writeback_sync *s, unsigned state)
+static bool range_unflushed(struct writeback *wb, unsigned state)
 {
 	if (state & CACHE_HAS_UNSTABLE)
 		return true;
 	if (atomic_load(&wb->through_unflushed) ||
 		(wb->flushing && wb->through_covers))
 		return true;
-	return (s->through || (state & CACHE_HAS_DIRTY_LATER)) &&
+	return (state & CACHE_HAS_DIRTY_LATER) &&
 		(wb->flushing || atomic_load(&wb->unflushed));
 }
 
@@ -233,7 +232,7 @@ static void range_settle(struct writeback *wb, struct writeback_sync *s)
 		return; /* its end comes back here */
 	} else if (state & CACHE_HAS_DIRTY) {
 		wb->retry_soon = true; /* locked */
-	} else if (s->stable && range_unflushed(wb, s, state)) {
+	} else if (s->stable && range_unflushed(wb, state)) {
 		s->flushing = true;
 		flush_want(wb, s);
 	} else {

@@ -11,6 +11,7 @@
 
 #include "../base/cleanup.h"
 #include "writeback.h"
+#include "zero-set.h"
 
 #define RUN_MAX (1U << 20) /* bytes of one store write */
 #define RUN_IOV 512        /* entries of its iovec; a 1M block needs 256 */
@@ -77,8 +78,8 @@ struct writeback {
 
 	/* what went past the cache; any thread (redo.c) */
 	pthread_mutex_t zero_lock;
-	struct list zeroes, zeroes_flushing, redo;
-	_Atomic(unsigned) nzeroes;
+	struct zero_set zeroes, zeroes_flushing, redo;
+	_Atomic(size_t) nzeroes; /* of all three */
 	_Atomic(uint64_t) direct_unflushed;
 	_Atomic(uint64_t) through_unflushed; /* past the cache, all of it */
 	_Atomic(bool) lost;                  /* direct writes; for good */
@@ -206,8 +207,10 @@ void flush_advance(struct writeback *wb);
 void flush_failed(struct writeback *wb, int error);
 
 /* redo.c */
-/* [offset, end) is newer than any zero of it, and durable. */
-void redo_forget(struct writeback *wb, uint64_t offset, uint64_t end);
+/* [offset, end) was written: it is newer than any zero of it. `kept`: memory
+ * has it until a flush covers it. */
+void redo_written(
+	struct writeback *wb, uint64_t offset, uint64_t end, bool kept);
 void redo_flush_begin(struct writeback *wb);
 void redo_flush_end(struct writeback *wb, int error);
 /* Is there something to be done again before the store may be flushed? It is

@@ -16,9 +16,6 @@ static void init_lists(struct writeback *wb)
 	list_init(&wb->pass_waiters);
 	list_init(&wb->pass_queue);
 	list_init(&wb->ranges);
-	list_init(&wb->zeroes);
-	list_init(&wb->zeroes_flushing);
-	list_init(&wb->redo);
 	list_init(&wb->flush_next);
 	list_init(&wb->flush_now);
 	list_init(&wb->pass_flush.link);

@@ -75,7 +75,6 @@ struct writeback_sync {
 	/* range only */
 	uint64_t offset, end; /* bytes */
 	bool stable;          /* also make it durable, not only written */
-	bool through;         /* and what went to the store past the cache */
 	/* the flusher's */
 	struct reactor_task task;
 	struct writeback *wb;
@@ -86,17 +85,22 @@ struct writeback_sync {
 
 /* Make durable all that was answered before the call. Any thread. */
 void writeback_flush(struct writeback *wb, struct writeback_sync *s);
-/* Write [offset, end), and make it durable if `stable`. Any thread. */
+/* Write [offset, end), and make it durable if `stable`; then also what went to
+ * the store past the cache, wherever it lies. Any thread. */
 void writeback_range(struct writeback *wb, struct writeback_sync *s);
 
 /*
  * A trim, zero or direct write of [offset, end) reached the store past the
- * cache: nothing fails there any more, and the next flush must flush the
- * store. Before the range is unlocked. 0, or -ENOMEM: then the request must
- * fail. Any thread.
+ * cache, with these flags of the store's: nothing fails there any more and,
+ * unless it was a write with STORE_FUA, the next flush must flush the store.
+ * Before the range is unlocked. Any thread.
  */
-int writeback_note_through(struct writeback *wb, enum store_op op,
+void writeback_note_through(struct writeback *wb, enum store_op op,
 	unsigned flags, uint64_t offset, uint64_t end);
+
+/* May one more zero be remembered until a flush? 0, -EAGAIN: it has to wait
+ * for a flush itself; -EIO: so, and the store cannot be flushed. Any thread. */
+int writeback_zero_room(struct writeback *wb);
 
 /* Has a write of part of [offset, end) been failing for longer than the
  * error timeout? Any thread; a load while nothing fails. */
