@@ -16,6 +16,7 @@
 #include <strings.h>
 
 #include "base/size.h"
+#include "base/spell.h"
 #include "config-keys.h"
 
 #define KEY_ROW(member, key, arg, type, help)                                  \
@@ -31,50 +32,14 @@ const char engine_config_help[] = KEYS(KEY_HELP);
 
 /* --- which key ----------------------------------------------------------- */
 
-static unsigned min3(unsigned a, unsigned b, unsigned c)
-{
-	unsigned m = a < b ? a : b;
-
-	return m < c ? m : c;
-}
-
-/* Edit distance (Levenshtein), '_' as '-'; words of 31 letters at most. */
-static unsigned edit_distance(const char *a, const char *b)
-{
-	unsigned row[32];
-	size_t n = strlen(b);
-
-	if (n >= 32 || strlen(a) >= 32)
-		return 32;
-	for (unsigned j = 0; j <= n; j++)
-		row[j] = j;
-	for (unsigned i = 1; a[i - 1]; i++) {
-		char ch = a[i - 1] == '_' ? '-' : a[i - 1];
-		unsigned diagonal = row[0];
-
-		row[0] = i;
-		for (unsigned j = 1; j <= n; j++) {
-			unsigned cost = diagonal + (ch != b[j - 1]);
-
-			diagonal = row[j];
-			row[j] = min3(cost, row[j] + 1, row[j - 1] + 1);
-		}
-	}
-	return row[n];
-}
-
 static int unknown_key(const char *key, const char *value, struct error *error)
 {
 	const char *nearest = NULL;
-	unsigned best = 4; /* further than three letters off is another word */
+	unsigned best = SPELL_FAR;
 
 	for (size_t i = 0; i < NKEYS; i++) {
-		unsigned d = edit_distance(key, keys[i].name);
-
-		if (d < best && 2 * d < strlen(keys[i].name)) {
-			best = d;
+		if (spell_nearer(key, keys[i].name, &best))
 			nearest = keys[i].name;
-		}
 	}
 	if (nearest)
 		return error_set(error, -EINVAL,
