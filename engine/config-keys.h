@@ -58,8 +58,8 @@ enum key_kind {
 #define KEYS(X)                                                                \
 	X(store, "store", "SPEC", TEXT,                                        \
 		"where the blocks end up: raw:PATH or just PATH, "             \
-		"mem:SIZE," IND                                                \
-		"null:SIZE, sim:OPTIONS,INNER, fault:OPTIONS,INNER")           \
+		"mem:SIZE," IND "null:SIZE, sim:PROFILE,OPTIONS,INNER (hdd, "  \
+		"usb, ssd, nvme," IND "msa), fault:OPTIONS,INNER")             \
 	X(cache, "cache", "MODE", ENUM("writeback", "writethrough", "none"),   \
 		"writeback (default), writethrough or none")                   \
 	X(detect_zeroes, "detect-zeroes", "off|on|unmap",                      \

@@ -44,6 +44,8 @@ static void specs_nest_with_and_without_brackets(void **state)
 	assert_size("null:1P", 1ULL << 50);
 	assert_size("sim:mem:1M", 1 << 20);
 	assert_size("sim:[mem:1M]", 1 << 20);
+	assert_size("sim:hdd,mem:1M", 1 << 20);
+	assert_size("sim:usb,cache=off,bandwidth=9M,[null:1G]", 1 << 30);
 	assert_size("sim:latency=1ms,depth=2,mem:3K", 3072);
 	assert_size("fault:delay=1s,[sim:latency=1ms,depth=2,mem:3K]", 3072);
 	assert_size("fault:[sim:depth=2,[fault:seed=1,[mem:512]]]", 512);
@@ -77,19 +79,14 @@ static void bad_grammar_is_quoted(void **state)
 	assert_refused(
 		"sim:depth=2,", -EINVAL, "store sim:depth=2,: a part is empty");
 	assert_refused("sim:[]", -EINVAL, "store sim:[]: a part is empty");
-	assert_refused("sim:fast,mem:1M", -EINVAL,
-		"store sim:fast,mem:1M: \"fast\" is not KEY=VALUE (an inner "
-		"spec comes last, in brackets if it has commas)");
+	assert_refused("sim:hdd,fast,mem:1M", -EINVAL,
+		"store sim:hdd,fast,mem:1M: \"fast\" is not KEY=VALUE (an "
+		"inner spec comes last, in brackets if it has commas)");
 }
 
 static void bad_options_are_named(void **state)
 {
 	(void)state;
-	assert_refused("sim:speed=1,mem:1M", -EINVAL,
-		"store sim:speed=1,mem:1M: unknown option \"speed\" "
-		"(bandwidth, latency, depth)");
-	assert_refused("sim:depth=0,mem:1M", -EINVAL,
-		"store sim:depth=0,mem:1M: bad depth \"0\"");
 	assert_refused("fault:write-error=soon,mem:1M", -EINVAL,
 		"store fault:write-error=soon,mem:1M: bad write-error "
 		"\"soon\"");
@@ -102,6 +99,46 @@ static void bad_options_are_named(void **state)
 		"store mem:lots: bad size \"lots\" (such as 512M; up to 64T)");
 	assert_refused("null:0", -EINVAL,
 		"store null:0: bad size \"0\" (such as 512M)");
+}
+
+static void bad_device_models_are_named(void **state)
+{
+	(void)state;
+	assert_refused("sim:floppy,mem:1M", -EINVAL,
+		"store sim:floppy,mem:1M: floppy: no such profile (there are "
+		"hdd, usb, ssd, nvme, msa)");
+	assert_refused("sim:hdd,bandwith=80M,[mem:8G]", -EINVAL,
+		"store sim:hdd,bandwith=80M,[mem:8G]: bandwith: no such "
+		"option; did you mean bandwidth?");
+	assert_refused("sim:colour=1,mem:1M", -EINVAL,
+		"store sim:colour=1,mem:1M: colour: no such option, see "
+		"weir-server(8)");
+	assert_refused("sim:depth=0,mem:1M", -EINVAL,
+		"store sim:depth=0,mem:1M: bad depth \"0\"");
+	assert_refused("sim:elevator=maybe,mem:1M", -EINVAL,
+		"store sim:elevator=maybe,mem:1M: bad elevator \"maybe\"");
+	assert_refused("sim:hdd,settle=9ms,mem:1M", -EINVAL,
+		"store sim:hdd,settle=9ms,mem:1M: settle, the shortest seek, "
+		"is longer than seek, the average");
+	assert_refused("sim:usb,open-blocks=65,mem:1M", -EINVAL,
+		"store sim:usb,open-blocks=65,mem:1M: open-blocks: at most 64");
+	assert_refused("sim:usb,erase-block=512,mem:1M", -EINVAL,
+		"store sim:usb,erase-block=512,mem:1M: erase-block: 4K or "
+		"more, or off");
+}
+
+static void a_model_without_a_store_says_so(void **state)
+{
+	(void)state;
+	assert_refused("sim:", -EINVAL,
+		"store sim:: no inner store (such as sim:[mem:8G])");
+	assert_refused("sim:hdd", -EINVAL,
+		"store sim:hdd: no inner store after \"hdd\" (such as "
+		"hdd,[mem:8G]; a file of that name is raw:hdd)");
+	assert_refused("sim:hdd,depth=4", -EINVAL,
+		"store sim:hdd,depth=4: no inner store after \"depth=4\" "
+		"(such as depth=4,[mem:8G]; a file of that name is "
+		"raw:depth=4)");
 }
 
 static void the_innermost_bad_spec_is_named_once(void **state)
@@ -150,6 +187,8 @@ int main(void)
 		cmocka_unit_test(parts_are_cut_at_commas_outside_brackets),
 		cmocka_unit_test(bad_grammar_is_quoted),
 		cmocka_unit_test(bad_options_are_named),
+		cmocka_unit_test(bad_device_models_are_named),
+		cmocka_unit_test(a_model_without_a_store_says_so),
 		cmocka_unit_test(the_innermost_bad_spec_is_named_once),
 		cmocka_unit_test(a_path_needs_no_kind),
 		cmocka_unit_test(a_long_spec_is_cut_in_its_middle),

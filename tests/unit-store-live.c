@@ -194,6 +194,11 @@ static void memory_serves_two_loops(void **state)
 static void a_device_model_serves_two_loops(void **state)
 {
 	run_on_both(state, "sim:latency=10us,depth=3,mem:4M");
+	run_on_both(state,
+		"sim:hdd,seek=100us,rotation=0,latency=10us,depth=4,mem:4M");
+	run_on_both(state,
+		"sim:bandwidth=1G,seek=80us,latency=10us,depth=3,cache=128K,"
+		"erase-block=64K,open-blocks=2,mem:4M");
 }
 
 static void faults_serve_two_loops(void **state)

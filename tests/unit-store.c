@@ -243,6 +243,10 @@ static void wrappers_change_no_data(void **state)
 	(void)state;
 	run_against_a_flat_array(
 		"sim:bandwidth=50M,latency=1ms,depth=3,mem:3M", 1);
+	run_against_a_flat_array("sim:hdd,depth=3,mem:3M", 3);
+	run_against_a_flat_array("sim:hdd,cache=100K,mem:3M", 4);
+	run_against_a_flat_array("sim:usb,mem:3M", 5);
+	run_against_a_flat_array("sim:msa,mem:3M", 6);
 	run_against_a_flat_array(
 		"fault:record=on,delay=3ms,every=2,[sim:depth=2,mem:3M]", 2);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * heap.h: a binary heap of things due at a time, for the reactors.
+ * heap.h: a binary heap of things due at a time, for the reactors, or in
+ * an order, for simulated devices.
  *
  * Entries are ordered by (due, tie). An entry may carry the address of a
  * position that the heap keeps up to date (1..; 0: not in the heap), so that

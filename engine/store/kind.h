@@ -24,6 +24,8 @@ struct store_open_args {
 struct store_kind {
 	const char *name;
 	bool wraps;
+	/* `wraps`, may be NULL: is it an option and not an inner spec? */
+	bool (*knows)(const char *part);
 	int (*open)(const struct store_open_args *args, struct store **out,
 		struct error *error);
 };

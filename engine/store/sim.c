@@ -1,110 +1,151 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sim.c: "sim:OPTIONS,INNER", a model of a device in front of a store.
+ * sim.c: "sim:[PROFILE,]OPTIONS,INNER", a model of a device in front of a
+ * store. How long things take is in sim-model.h, in what order they are taken
+ * in sim-queue.h, the options in sim-profile.h. Here is the life of a command:
  *
- *   submit ─> waiting ──(a slot of `depth` is free)──> in the device
- *                                                         │ latency from
- *   done <── inner store <──(timer on the io's loop)──────┘ the end of its
- *                                                           transfer
+ *  submit ─> waiting ─(a slot of `depth`)─┬─> demand ─┐
+ *                                         │           ├─> medium, one at a time
+ *   write, cache on ─> full ─(room)─> cached ─> drain ┘      │
+ *                                         │                  │ demand: then
+ *   flush ─> flushes ─(all that was       │ at once          │ its answer
+ *            cached before is drained)─┐  │                  │
+ *                                      v  v                  v
+ *   done <── inner store <──(timer on its loop)─────────── latency
  *
- * 1. Transfers share one bus: each starts when the one before has ended and
- *    takes length / bandwidth. Flushes, trims and zeroes transfer nothing.
- * 2. Every command takes `latency` on top, up to `depth` of them at once.
- * 3. A STATUS costs nothing: it asks the model, not the device.
- * 4. The inner store does the work when the time is up, so data of a command
- *    still in the device is not there yet.
+ * 1. The medium, the cache and the queues are sim-medium.c's.
+ * 2. Flushes, trims and zeroes transfer nothing. A STATUS costs nothing at
+ *    all: it asks the model, not the device.
+ * 3. The inner store does the work when the answer is due, so data of a
+ *    command still in the device is not there yet, and cached data is. A read
+ *    of cached data goes to the medium all the same.
  *
- * Any loops at once, on one clock: `lock` guards the queue and the bus; each
- * io's timer and its inner io stay on its own loop.
+ * Any loops at once, on one clock. `lock` guards everything but each command's
+ * timer and inner io, which stay on its own loop; to set another loop's timer
+ * a task is posted there (`posted`: it is on its way, leave the timer to it).
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../base/cleanup.h"
-#include "../base/size.h"
-#include "kind.h"
+#include "sim-impl.h"
+#include "sim-profile.h"
 
-struct sim {
-	struct store base;
-	struct store *inner;
-	uint64_t bandwidth; /* bytes a second; 0: without limit */
-	uint64_t latency_ns;
-	uint64_t depth;
+/* --- its own loop's timer ------------------------------------------------- */
 
-	pthread_mutex_t lock;
-	struct list waiting; /* struct sim_io */
-	uint64_t active;     /* commands in the device */
-	uint64_t bus_free_ns;
-};
+static void sim_timer(struct reactor_timer *timer);
 
-/* An io on its way. */
-struct sim_io {
-	struct sim *sim;
-	struct store_io *outer;
-	struct store_io inner;
-	struct reactor_timer timer;
-	struct reactor_task task;
-	struct list link; /* in sim->waiting */
-};
-
-static void sim_inner_done(struct store_io *inner);
-
-/* Hand it to the inner store. */
-static void sim_apply(struct reactor_timer *timer)
+/* On its loop: its answer, or it is the keeper. */
+static void sim_arm(struct sim_io *sio)
 {
-	struct sim_io *sio = container_of(timer, struct sim_io, timer);
+	struct reactor *r = sio->outer->reactor;
+	uint64_t at = sio->due_ns ? sio->due_ns : sio->sim->free_ns;
+	uint64_t now = reactor_now(r);
 
-	sio->inner = *sio->outer;
-	sio->inner.done = sim_inner_done;
-	store_submit(sio->sim->inner, &sio->inner);
+	sio->timer.fn = sim_timer;
+	reactor_timer_arm(r, &sio->timer, at > now ? at - now : 0);
 }
 
-/* Book the bus; returns when the command will be through. */
-static uint64_t sim_book(struct sim *s, const struct store_io *io, uint64_t now)
-{
-	uint64_t length = 0;
-	SCOPED_LOCK(&s->lock);
-
-	if (io->op == STORE_READ || io->op == STORE_WRITE)
-		length = io->length;
-	if (!length || !s->bandwidth)
-		return now + s->latency_ns;
-	if (s->bus_free_ns < now)
-		s->bus_free_ns = now;
-	s->bus_free_ns += (uint64_t)((unsigned __int128)length * NSEC_PER_SEC /
-		s->bandwidth);
-	return s->bus_free_ns + s->latency_ns;
-}
-
-/* Enter the device: the io's loop, a slot taken. */
-static void sim_start(struct reactor_task *task)
+static void sim_arm_posted(struct reactor_task *task)
 {
 	struct sim_io *sio = container_of(task, struct sim_io, task);
-	struct reactor *r = sio->outer->reactor;
-	uint64_t now = reactor_now(r);
-	uint64_t due = sim_book(sio->sim, sio->outer, now);
+	SCOPED_LOCK(&sio->sim->lock);
 
-	sio->timer.fn = sim_apply;
-	reactor_timer_arm(r, &sio->timer, due - now);
+	sio->posted = false;
+	sim_arm(sio);
 }
 
-/* Leave the device: the slot goes to the io that has waited longest. */
-static void sim_release(struct sim *s)
+void sim_notify(struct sim_io *sio, const struct reactor *r)
 {
+	if (sio->posted)
+		return;
+	if (sio->outer->reactor == r) {
+		sim_arm(sio);
+		return;
+	}
+	sio->posted = true;
+	sio->task.fn = sim_arm_posted;
+	reactor_post(sio->outer->reactor, &sio->task);
+}
+
+/* --- into the device ------------------------------------------------------ */
+
+/* On its loop, with a slot. */
+static void sim_begin(struct sim_io *sio)
+{
+	struct reactor *r = sio->outer->reactor;
+	struct sim *s = sio->sim;
+	uint64_t now = reactor_now(r);
+	SCOPED_LOCK(&s->lock);
+
+	sim_advance(s, now, r);
+	sim_admit(s, sio, now, r);
+	sim_advance(s, now, r);
+	sim_keep(s, r);
+}
+
+static void sim_begin_posted(struct reactor_task *task)
+{
+	sim_begin(container_of(task, struct sim_io, task));
+}
+
+/* Take a slot; false: it waits for one. */
+static bool sim_enter(struct sim *s, struct sim_io *sio)
+{
+	SCOPED_LOCK(&s->lock);
+
+	if (s->active < s->model.depth) {
+		s->active++;
+		return true;
+	}
+	list_push_tail(&s->waiting, &sio->link);
+	return false;
+}
+
+static struct sim_io *sim_io_get(struct sim *s)
+{
+	struct list *node;
+	struct sim_io *sio;
+	SCOPED_LOCK(&s->lock);
+
+	node = list_pop_head(&s->unused);
+	if (node)
+		return list_entry(node, struct sim_io, link);
+	sio = calloc(1, sizeof *sio);
+	if (!sio)
+		return NULL;
+	sio->sim = s;
+	list_push_tail(&s->all, &sio->all);
+	return sio;
+}
+
+/* --- out of it ------------------------------------------------------------ */
+
+/* Leave the device: the slot goes to the command that has waited longest. */
+static void sim_leave(struct sim *s, struct sim_io *sio)
+{
+	struct reactor *r = sio->outer->reactor;
 	struct sim_io *next = NULL;
 	struct list *node;
 
 	pthread_mutex_lock(&s->lock);
+	sio->outer = NULL;
+	if (!sio->cached)
+		list_push_head(&s->unused, &sio->link);
 	node = list_pop_head(&s->waiting);
 	if (node)
 		next = list_entry(node, struct sim_io, link);
 	else
 		s->active--;
 	pthread_mutex_unlock(&s->lock);
-	if (next)
+	if (!next)
+		return;
+	if (next->outer->reactor == r) {
+		sim_begin(next);
+	} else {
+		next->task.fn = sim_begin_posted;
 		reactor_post(next->outer->reactor, &next->task);
+	}
 }
 
 static void sim_inner_done(struct store_io *inner)
@@ -114,103 +155,133 @@ static void sim_inner_done(struct store_io *inner)
 	int error = inner->error;
 
 	outer->nextents = inner->nextents;
-	if (inner->op != STORE_STATUS)
-		sim_release(sio->sim);
-	free(sio);
+	sim_leave(sio->sim, sio);
 	store_io_done(outer, error);
 }
 
-/* Take a slot; false: it waits for one. */
-static bool sim_enter(struct sim *s, struct sim_io *sio)
+/* A STATUS had no slot to give back. */
+static void sim_status_done(struct store_io *inner)
 {
-	SCOPED_LOCK(&s->lock);
+	struct sim_io *sio = container_of(inner, struct sim_io, inner);
+	struct store_io *outer = sio->outer;
+	int error = inner->error;
 
-	if (s->active < s->depth) {
-		s->active++;
-		return true;
+	outer->nextents = inner->nextents;
+	pthread_mutex_lock(&sio->sim->lock);
+	list_push_head(&sio->sim->unused, &sio->link);
+	pthread_mutex_unlock(&sio->sim->lock);
+	store_io_done(outer, error);
+}
+
+static void sim_apply(struct sim_io *sio, void (*done)(struct store_io *inner))
+{
+	sio->inner = *sio->outer;
+	sio->inner.done = done;
+	store_submit(sio->sim->inner, &sio->inner);
+}
+
+/* Its time has come; or it keeps the medium's. */
+static void sim_timer(struct reactor_timer *timer)
+{
+	struct sim_io *sio = container_of(timer, struct sim_io, timer);
+	struct reactor *r = sio->outer->reactor;
+	struct sim *s = sio->sim;
+	uint64_t now = reactor_now(r);
+	bool due;
+
+	pthread_mutex_lock(&s->lock);
+	due = sio->due_ns && !sio->posted;
+	if (!sio->due_ns) {
+		s->keeper = NULL;
+		sim_advance(s, now, r);
+		sim_keep(s, r);
+	} else if (due && sio->due_ns > now) {
+		sim_arm(sio);
+		due = false;
 	}
-	list_push_tail(&s->waiting, &sio->link);
-	return false;
+	pthread_mutex_unlock(&s->lock);
+	if (due)
+		sim_apply(sio, sim_inner_done);
 }
 
 static void sim_submit(struct store *store, struct store_io *io)
 {
 	struct sim *s = container_of(store, struct sim, base);
-	struct sim_io *sio = calloc(1, sizeof *sio);
+	struct sim_io *sio = sim_io_get(s);
 
 	if (!sio) {
 		store_io_post(io, -ENOMEM);
 		return;
 	}
-	sio->sim = s;
 	sio->outer = io;
-	sio->task.fn = sim_start;
+	sio->offset = io->offset;
+	sio->length = io->length;
+	sio->due_ns = 0;
 	if (io->op == STORE_STATUS)
-		sim_apply(&sio->timer);
+		sim_apply(sio, sim_status_done);
 	else if (sim_enter(s, sio))
-		sim_start(&sio->task);
+		sim_begin(sio);
 }
+
+/* --- open and close ------------------------------------------------------- */
 
 static void sim_close(struct store *store)
 {
 	struct sim *s = container_of(store, struct sim, base);
 
 	store_close(s->inner);
+	sim_queue_free(&s->demand);
+	sim_queue_free(&s->drain);
+	list_for_each_safe (node, &s->all)
+		free(list_entry(node, struct sim_io, all));
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
 static const struct store_ops sim_ops = {"sim", sim_submit, sim_close};
 
-static int sim_option(struct sim *s, char *part, struct error *error)
-{
-	char *value;
-	int err = spec_option(part, &value, error);
-
-	if (err)
-		return err;
-	if (!strcmp(part, "bandwidth"))
-		err = size_parse(value, &s->bandwidth);
-	else if (!strcmp(part, "latency"))
-		err = time_parse(value, &s->latency_ns);
-	else if (!strcmp(part, "depth"))
-		err = size_parse(value, &s->depth) || !s->depth;
-	else
-		return error_set(error, -EINVAL,
-			"unknown option \"%s\" (bandwidth, latency, depth)",
-			part);
-	if (err)
-		return error_set(error, -EINVAL, "bad %s \"%s\"", part, value);
-	return 0;
-}
-
 static int sim_open(const struct store_open_args *args, struct store **out,
 	struct error *error)
 {
 	struct sim *s = calloc(1, sizeof *s);
+	int err;
 
 	if (!s)
 		return error_set(error, -ENOMEM, "out of memory");
-	s->depth = 32;
-	for (unsigned i = 0; i < args->parts.count; i++) {
-		int err = sim_option(s, args->parts.part[i], error);
-
-		if (err) {
-			free(s);
-			return err;
-		}
+	err = sim_profile_parse(
+		&s->model, &args->parts, args->inner->info.size, error);
+	if (err) {
+		free(s);
+		return err;
 	}
+	s->in_order = !s->model.cache &&
+		!(s->model.elevator && sim_model_moves(&s->model));
 	s->inner = args->inner;
 	s->base.ops = &sim_ops;
 	s->base.info = s->inner->info;
 	pthread_mutex_init(&s->lock, NULL);
 	list_init(&s->waiting);
+	list_init(&s->full);
+	list_init(&s->flushes);
+	list_init(&s->unused);
+	list_init(&s->all);
 	*out = &s->base;
 	return 0;
+}
+
+uint64_t store_model_time(const struct store *s, const struct store_pattern *p)
+{
+	if (s->ops != &sim_ops)
+		return 0;
+	return sim_model_time(
+		&container_of((struct store *)(uintptr_t)s, struct sim, base)
+			 ->model,
+		p);
 }
 
 const struct store_kind store_kind_sim = {
 	.name = "sim",
 	.wraps = true,
+	.knows = sim_profile_knows,
 	.open = sim_open,
 };

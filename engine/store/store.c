@@ -62,11 +62,33 @@ static int store_find_kind(const char *spec, const struct store_kind **kind,
 		(int)length, spec, spec);
 }
 
+/* Cut up the rest; the last part has to be an inner store. */
+static int store_cut(const struct store_kind *kind,
+	struct store_open_args *args, struct error *error)
+{
+	const char *last;
+	int err;
+
+	if (!*args->rest)
+		return error_set(error, -EINVAL,
+			"no inner store (such as %s:[mem:8G])", kind->name);
+	err = spec_split(args->rest, &args->parts, error);
+	if (err)
+		return err;
+	last = args->parts.part[args->parts.count - 1];
+	if (kind->knows && kind->knows(last))
+		return error_set(error, -EINVAL,
+			"no inner store after \"%s\" (such as %s,[mem:8G]; a "
+			"file of that name is raw:%s)",
+			last, last, last);
+	return 0;
+}
+
 /* Cut up the rest and open its last part. Errors come out with their spec. */
-static int store_open_inner(
+static int store_open_inner(const struct store_kind *kind,
 	struct store_open_args *args, const char *spec, struct error *error)
 {
-	int err = spec_split(args->rest, &args->parts, error);
+	int err = store_cut(kind, args, error);
 	char *inner;
 
 	if (err)
@@ -108,7 +130,7 @@ int store_open(const char *spec, unsigned flags, struct store **out,
 	if (err)
 		return spec_error(spec, err, error);
 	if (kind->wraps)
-		err = store_open_inner(&args, spec, error);
+		err = store_open_inner(kind, &args, spec, error);
 	if (!err)
 		err = store_open_kind(kind, &args, spec, out, error);
 	if (err)

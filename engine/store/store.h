@@ -101,9 +101,22 @@ struct store {
 
 #define STORE_OPEN_READONLY 1U
 
+#define STORE_ANYWHERE UINT64_MAX
+
+/* Runs of one kind of access, one after the other. */
+struct store_pattern {
+	bool write;
+	uint64_t runs;
+	uint64_t length;   /* of a run, bytes */
+	uint64_t command;  /* its commands, bytes each; 0: a run is one */
+	uint64_t depth;    /* commands kept in flight; 0: all that fit */
+	uint64_t distance; /* bytes from the end of a run on to the next;
+			    * STORE_ANYWHERE: they are at random places */
+};
+
 /*
  * Open what a spec names: "raw:PATH" or just PATH, "mem:SIZE", "null:SIZE",
- * "sim:OPTIONS,INNER", "fault:OPTIONS,INNER" (see fault.h), "volatile:PATH"
+ * "sim:PROFILE,OPTIONS,INNER", "fault:OPTIONS,INNER" (see fault.h), "volatile:PATH"
  * (see volatile.h); an inner spec that has commas stands in brackets. Takes the lock that keeps a second opener out. Blocks.
  * Returns 0, or a negative errno with `error` naming the bad part.
  */
@@ -112,6 +125,14 @@ int store_open(const char *spec, unsigned flags, struct store **out,
 
 /* Close; nothing may be in flight. Accepts NULL. Blocks. */
 void store_close(struct store *s);
+
+/*
+ * What a pattern takes a "sim:" store, ns, until all of it is on the medium:
+ * from the model alone, to hold a measurement against. Exact for even
+ * distances and many runs, a mean for random places; erase blocks are taken
+ * to begin where runs do. 0 if the store is another kind. Any thread.
+ */
+uint64_t store_model_time(const struct store *s, const struct store_pattern *p);
 
 /* Start an io. Loop thread of io->reactor only; never blocks. */
 static inline void store_submit(struct store *s, struct store_io *io)
