@@ -190,7 +190,6 @@ static void writeback_json(struct engine *e, json_t *j)
 
 	writeback_counts(e->writeback, &w);
 	set(j, "store_await_us", w.writes ? w.write_us_total / w.writes : 0);
-	set(j, "store_queue_depth", w.inflight);
 	set(j, "store_errors", w.errors);
 	set(j, "flusher_passes", w.passes);
 }
@@ -211,6 +210,10 @@ static void store_json(struct engine *e, json_t *j)
 		if (bytes[op])
 			set(j, bytes[op], atomic_load(&c->bytes[op]));
 	}
+	set(j, "store_queue_depth", atomic_load(&c->depth));
+	set(j, "store_busy_us",
+		placement_busy_ns(e->placement, reactor_now(e->loops[0])) /
+			NSEC_PER_USEC);
 }
 
 /* --- settings ------------------------------------------------------------ */

@@ -55,7 +55,7 @@ static void every_counter_is_there(void **state)
 		"store_flushes", "pauses", "pause_us_total", "pause_us_max",
 		"unstable_bytes", "store_queue_depth", "store_await_us",
 		"flusher_passes", "throttle_checks", "rss_bytes",
-		"write_bandwidth"};
+		"write_bandwidth", "store_busy_us"};
 	struct served *s = *state;
 
 	for (unsigned i = 0; i < sizeof(name) / sizeof(name[0]); i++)
@@ -85,6 +85,40 @@ static void counters_follow_what_happens(void **state)
 	assert_int_equal(stat_value(s->engine, "partial_hits"), 1);
 	assert_int_equal(stat_value(s->engine, "store_reads"), 1);
 	assert_int_equal(stat_value(s->engine, "requests_inside"), 0);
+}
+
+static void busy_is_while_the_store_has_something_to_do(void **state)
+{
+	struct served *s =
+		served_new("sim:latency=10ms,mem:1M", "16M", ENGINE_NONE);
+	struct asking a[2] = {0};
+	unsigned char buf[BLOCK];
+
+	(void)state;
+	assert_int_equal(request(s, ENGINE_READ, 0, 0, BLOCK, buf), 0);
+	assert_int_equal(stat_value(s->engine, "store_busy_us"), 10000);
+	reactor_sim_run_until(s->loop, reactor_now(s->loop) + NSEC_PER_SEC);
+	assert_int_equal(stat_value(s->engine, "store_busy_us"), 10000);
+	/* Two at once are busy as long as one. */
+	for (unsigned i = 0; i < 2; i++) {
+		engine_request_init(&a[i].req);
+		a[i].req.op = ENGINE_READ;
+		a[i].req.length = BLOCK;
+		a[i].req.export = s->export;
+		a[i].req.reactor = s->loop;
+		a[i].req.done = asking_done;
+		a[i].req.buf = buf;
+		assert_false(engine_submit(&a[i].req));
+	}
+	reactor_sim_run_until(
+		s->loop, reactor_now(s->loop) + 4 * NSEC_PER_MSEC);
+	assert_int_equal(stat_value(s->engine, "store_queue_depth"), 2);
+	assert_int_equal(stat_value(s->engine, "store_busy_us"), 14000);
+	reactor_sim_run_until(s->loop, reactor_now(s->loop) + NSEC_PER_SEC);
+	assert_true(a[0].answered && a[1].answered);
+	assert_int_equal(stat_value(s->engine, "store_busy_us"), 20000);
+	assert_int_equal(stat_value(s->engine, "store_queue_depth"), 0);
+	served_free(s);
 }
 
 static void percentiles_are_off_by_an_eighth_at_most(void **state)
@@ -146,6 +180,7 @@ int main(void)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 		TEST(every_counter_is_there),
 		TEST(counters_follow_what_happens),
+		cmocka_unit_test(busy_is_while_the_store_has_something_to_do),
 		TEST(percentiles_are_off_by_an_eighth_at_most),
 		TEST(rare_slow_one_is_in_the_tail_only),
 		TEST(any_time_at_all_has_its_place),

@@ -21,6 +21,10 @@ struct placement;
 struct placement_counts {
 	_Atomic(uint64_t) ops[STORE_STATUS + 1];
 	_Atomic(uint64_t) bytes[STORE_STATUS + 1];
+	/* Under way now; and the time that some were, up to when the last
+	 * began after none. */
+	_Atomic(unsigned) depth;
+	_Atomic(uint64_t) busy_ns, busy_since_ns;
 };
 
 /* Somebody who waits for space. */
@@ -76,14 +80,10 @@ int placement_open(const struct placement_config *config,
 void placement_close(struct placement *p);
 
 /* Start an io. Loop thread of io->reactor only; never blocks. */
-static inline void placement_submit(struct placement *p, struct store_io *io)
-{
-	atomic_fetch_add_explicit(
-		&p->counts.ops[io->op], 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(
-		&p->counts.bytes[io->op], io->length, memory_order_relaxed);
-	p->ops->submit(p, io);
-}
+void placement_submit(struct placement *p, struct store_io *io);
+
+/* For how long something was under way, ns, up to `now_ns`. Any thread. */
+uint64_t placement_busy_ns(const struct placement *p, uint64_t now_ns);
 
 /*
  * Make sure that a later write of [offset, offset + length) will find space.

@@ -66,6 +66,10 @@ struct store_io {
 	void (*done)(struct store_io *io);
 	int error; /* 0 or a negative errno */
 
+	/* Of who hands it to the store, to come by at its end (placement.h). */
+	void (*passed_done)(struct store_io *io);
+	void *passed_by;
+
 	/* The store's while in flight, whatever store it is: a wrapper keeps
 	 * nothing of its own in the io it hands on. */
 	struct reactor_io rio;

@@ -58,7 +58,6 @@ static void count(struct writeback *wb, const struct wb_io *x)
 	atomic_fetch_add(&wb->writes, 1);
 
 	atomic_fetch_add(&wb->write_us, took / NSEC_PER_USEC);
-	atomic_fetch_sub(&wb->inflight_now, 1);
 }
 
 static void failed(struct writeback *wb, const struct wb_io *x)
@@ -131,6 +130,5 @@ void wb_io_submit(struct writeback *wb, struct wb_io *x)
 	list_push_tail(&wb->inflight, &x->link);
 	wb->ninflight++;
 	wb->inflight_bytes += x->io.length;
-	atomic_fetch_add(&wb->inflight_now, 1);
 	placement_submit(wb->placement, &x->io);
 }

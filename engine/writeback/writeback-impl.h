@@ -130,7 +130,6 @@ struct writeback {
 	bool was_quiet;
 
 	_Atomic(uint64_t) writes, passes, errors, write_us;
-	_Atomic(unsigned) inflight_now;
 };
 
 /* flusher.c: look at everything and do what can be done. */

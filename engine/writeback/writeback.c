@@ -109,7 +109,6 @@ void writeback_counts(struct writeback *wb, struct writeback_counts *out)
 		.passes = atomic_load(&wb->passes),
 		.errors = atomic_load(&wb->errors),
 		.write_us_total = atomic_load(&wb->write_us),
-		.inflight = atomic_load(&wb->inflight_now),
 	};
 }
 

@@ -121,7 +121,6 @@ void writeback_quiesce(
 struct writeback_counts {
 	uint64_t writes, passes, errors;
 	uint64_t write_us_total; /* the store's time per write, summed */
-	unsigned inflight;
 };
 void writeback_counts(struct writeback *wb, struct writeback_counts *out);
 
