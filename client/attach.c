@@ -89,6 +89,12 @@ static int probe(const char *command, struct attach_plan *plan)
 			EXIT_IO, command, "%s: the export is empty", plan->uri);
 	if (block > (int64_t)plan->block_size)
 		plan->block_size = (unsigned)block;
+	if (plan->size < plan->block_size)
+		return client_error(EXIT_IO, command,
+			"%s: its %llu bytes are less than one sector of %u, "
+			"which is the least a block device has",
+			plan->uri, (unsigned long long)plan->size,
+			plan->block_size);
 	if (plan->block_size > 4096)
 		return client_error(EXIT_IO, command,
 			"%s: its blocks of %u bytes are larger than a device's "

@@ -77,6 +77,10 @@ bool connect_check_uri(const char *command, const char *uri);
 struct nbd_handle *connect_open(
 	const char *command, const char *uri, bool negotiate);
 
+/* Say why the server would not give the export, and if there is none of that
+ * name, which there are; returns EXIT_IO. Blocks: it asks. */
+int connect_refused(const char *command, const char *uri);
+
 /* Say why the last libnbd call of this thread failed; returns EXIT_IO. */
 int connect_error(const char *command, const char *what);
 

@@ -128,7 +128,7 @@ static int gather(const char *command, const char *uri, struct nbd_handle *nbd,
 	if (nbd_aio_is_negotiating(nbd)) {
 		gather_lists(nbd, info, export);
 		if (nbd_opt_go(nbd))
-			return connect_error(command, uri);
+			return connect_refused(command, uri);
 	}
 	json_object_set_new(
 		info, "protocol", json_string(nbd_get_protocol(nbd)));

@@ -266,6 +266,9 @@ static int settle(struct options *o, struct error *error)
 	if (o->unix_path && (o->port || o->ipaddr))
 		return error_set(
 			error, -EINVAL, "-U and -p or -i exclude each other");
+	if (o->unix_path && o->control && !strcmp(o->unix_path, o->control))
+		return error_set(error, -EINVAL,
+			"-U and --control: %s cannot be both", o->control);
 	if (o->port && parse_number("-p", o->port, 0, 65535, &port, error))
 		return -EINVAL;
 	if (strlen(o->exportname) > 4096)

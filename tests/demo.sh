@@ -158,7 +158,7 @@ if ! can_attach; then
 fi
 
 step "Attach it as a block device"
-printf '  $ weir attach nbd+unix:///?socket=%s/sock\n' "$tmp"
+printf "  $ weir attach 'nbd+unix:///?socket=%s/sock'\\n" "$tmp"
 device=$(weir attach "nbd+unix:///?socket=$tmp/sock") || die "cannot attach"
 printf '    %s\n' "$device"
 

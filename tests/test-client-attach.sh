@@ -7,7 +7,7 @@
 # shellcheck source=tests/lib.sh
 . "${WEIR_SRCDIR:-.}/tests/lib.sh"
 
-need jq mkfs.ext4 e2fsck losetup cmp
+need jq nbdkit mkfs.ext4 e2fsck losetup cmp
 [ "$(id -u)" -eq 0 ] || skip_all "only root may attach"
 if [ ! -e /sys/module/nbd ]; then
 	[ -w /dev/fuse ] || skip_all "this machine has no /dev/fuse"
@@ -110,6 +110,11 @@ ok "nothing is left" is_empty
 # --- refusals ---
 
 exits 2 "no server" weir attach "nbd+unix:///?socket=$tmp/none"
+background nbdkit -f -U "$tmp/small.sock" memory 511
+wait_for "$tmp/small.sock"
+exits 2 "less than a sector" weir attach "nbd+unix:///?socket=$tmp/small.sock"
+like "$out" '^weir attach: .* its 511 bytes are less than one sector of 512' \
+	"says so"
 exits 1 "a bad sector size" weir attach -b 700 "$uri"
 exits 1 "a bad way" weir attach --via carrier-pigeon "$uri"
 exits 1 "a device that is not ours" weir detach /dev/null

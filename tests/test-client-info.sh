@@ -33,14 +33,27 @@ wait_for "$tmp/ro.sock"
 ok "another server's export" weir info "nbd+unix:///?socket=$tmp/ro.sock"
 like "$out" 'flags .*read_only' "is seen to be read-only"
 
-exits 2 "no such export" weir info "nbd+unix:///none?socket=$sock"
+for command in info bench; do
+	exits 2 "no such export: $command" weir "$command" \
+		"nbd+unix:///none?socket=$sock"
+	like "$out" "^weir $command: .*: no such export; the server has \"disk\"" \
+		"says which there are"
+done
 exits 2 "no server there" weir info "nbd+unix:///?socket=$tmp/none"
 like "$out" '^weir info: .*No such file' "says why in one line"
 exits 1 "not a URI" weir info "$sock"
+exits 1 "another kind of URI" weir info http://localhost/
+like "$out" '^weir info: http://localhost/: not an NBD URI; try ' "says so"
+exits 1 "nearly one" weir info "nbd+foo:///?socket=$sock"
 exits 1 "no URI" weir info
 exits 1 "two URIs" weir info "$uri" "$uri"
-exits 1 "an unknown option" weir info --colour "$uri"
-is "$(wc -l <<<"$out")" 1 "is told in one line"
+for command in attach bench detach drop info reset set stats; do
+	exits 1 "an unknown option" weir "$command" --colour "$uri"
+	like "$out" "^weir $command: --colour: .*; try 'weir $command --help'" \
+		"is told in one line, and where to look"
+done
+exits 1 "an option without its argument" weir attach -C
+like "$out" "^weir attach: -C: its argument is missing; try 'weir att" "is told"
 
 ok "weir --version" weir --version
 like "$out" '^weir [0-9]' "prints name and version"

@@ -32,6 +32,10 @@ bad '--threads many: expected a number' --threads many "$image"
 bad '--poll soon: expected a time' --poll soon "$image"
 bad '--max-connections x: ' --max-connections x "$image"
 bad '-U and -p or -i' -p 1 "$image"
+bad '-U and --control: .* cannot be both' --control "$tmp/s" "$image"
+bad 'store sim:: no inner store' sim:
+bad 'store fault:: no inner store' fault:
+bad 'store sim:latency=1ms: no inner store after "latency=1ms"' sim:latency=1ms
 bad '--colour: unknown option' --colour "$image"
 bad '.*one store only' "$image" "$image.2"
 bad '.*No such file or directory' "$tmp/nothing"
