@@ -14,6 +14,7 @@
 
 #define NBD_DEVICES 64
 #define NBD_CLEAR_TRIES 300 /* of 100 ms */
+#define NBD_SIZE_TRIES 500  /* of 10 ms */
 
 /* Where nbd-client is to connect. */
 struct target {
@@ -154,6 +155,29 @@ static int connect_device(const char *command, const struct attach_plan *plan,
 	return attach_run(command, argv);
 }
 
+/* nbd-client returns before the kernel has the device's size. */
+static int wait_size(const char *command, const char *device)
+{
+	CLEANUP_FREE char *path =
+		client_format("/sys/block/%s/size", device + strlen("/dev/"));
+	const struct timespec pause = {.tv_nsec = 10000000};
+
+	for (int try = 0; try < NBD_SIZE_TRIES; try++) {
+		unsigned long long sectors = 0;
+		FILE *f = fopen(path, "re");
+
+		if (f && fscanf(f, "%llu", &sectors) != 1)
+			sectors = 0;
+		if (f)
+			fclose(f);
+		if (sectors)
+			return EXIT_OK;
+		nanosleep(&pause, NULL);
+	}
+	return client_error(EXIT_IO, command,
+		"%s: nbd-client has ended, but the device has no size", device);
+}
+
 /* The state names the device before it is connected; the first free one. */
 static int connect_free(const char *command, const struct attach_plan *plan,
 	const struct target *t, struct attachment *a)
@@ -168,7 +192,9 @@ static int connect_free(const char *command, const struct attach_plan *plan,
 		if (is_bound(a->device))
 			continue;
 		r = attach_state_save(command, a);
-		return r ? r : connect_device(command, plan, t, a->device);
+		if (!r)
+			r = connect_device(command, plan, t, a->device);
+		return r ? r : wait_size(command, a->device);
 	}
 	free(a->device);
 	a->device = NULL;

@@ -51,15 +51,7 @@ done
 vm_boot 600 "$tmp/initramfs" "$tmp/console.log" "$tmp/results" \
 	"$tmp/xfs.img" "$tmp/ext4.img" "$tmp/btrfs.img"
 
-while IFS=$' \r' read -r line; do
-	case $line in
-	"ok "*) pass "${line#ok }" ;;
-	"not ok "*) fail "${line#not ok }" ;;
-	"#"*) echo "$line" ;;
-	end) ended=yes ;;
-	esac
-done < <(tr -d '\r' <"$tmp/results")
-is "${ended-no}" yes "the guest ran to its end"
+vm_results "$tmp/results"
 ok "xfs: fsck of the image" xfs_repair -n -f "$tmp/xfs.img"
 ok "ext4: fsck of the image" e2fsck -f -n "$tmp/ext4.img"
 ok "btrfs: fsck of the image" btrfs check --readonly "$tmp/btrfs.img"

@@ -3,42 +3,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # init.sh: the first process of the guest. Takes each filesystem through its
-# life on /dev/nbd0 and says what came of it on the second serial port, a line
-# a test: "ok WHAT" or "not ok WHAT", "# ..." to explain; "end" at the end.
+# life on /dev/nbd0 and says what came of it.
 #
 # /serve DISK LISTEN... (made by the host) becomes the server.
 
-PATH=/bin:/usr/bin:/usr/sbin:/sbin
-export PATH
-
-mount -t devtmpfs dev /dev
-mount -t proc proc /proc
-mount -t sysfs sys /sys
-exec 3>/dev/ttyS1
-while read -r module; do
-	insmod "/modules/$module" 2>/dev/null
-done </modules/list
-ip link set lo up
-
-say() {
-	echo "$*" >&3
-}
-
-# check WHAT COMMAND...: a test, and its result; its output only if it fails.
-check() {
-	what=$1
-	shift
-	rc=0
-	"$@" >/tmp/out 2>&1 || rc=$?
-	if [ $rc -eq 0 ]; then
-		say "ok $fs: $what"
-	else
-		say "not ok $fs: $what"
-		say "# exit $rc: $*"
-		tail -n 15 /tmp/out | sed 's/^/# /' >&3
-	fi
-	return $rc
-}
+# shellcheck source=tests/vm/guest.sh
+. /guest.sh
 
 serve() { # serve DISK: listen as $transport says
 	rm -f /run/pid /run/sock
@@ -186,6 +156,4 @@ life() {
 life /dev/vda xfs unix tcp4
 life /dev/vdb ext4 tcp1 unix
 life /dev/vdc btrfs tcp4 tcp1
-say end
-sync
-poweroff -f
+finish

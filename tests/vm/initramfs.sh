@@ -57,7 +57,8 @@ vm_modules() {
 	done
 }
 
-# vm_root ROOT INIT: busybox and the directories, INIT as /init.
+# vm_root ROOT INIT: busybox and the directories, INIT as /init, and guest.sh
+# for it to read.
 vm_root() {
 	local root=$1 applet
 	mkdir -p "$root"/{bin,dev,etc,lib,mnt,proc,run,sys,tmp,var}
@@ -68,6 +69,7 @@ vm_root() {
 	done
 	cp "$2" "$root/init"
 	chmod 755 "$root/init"
+	cp "$WEIR_SRCDIR/tests/vm/guest.sh" "$root/guest.sh"
 	echo 'root:x:0:0:root:/:/bin/sh' >"$root/etc/passwd"
 	echo 'root:x:0:' >"$root/etc/group"
 	echo '127.0.0.1 localhost' >"$root/etc/hosts"
@@ -97,4 +99,18 @@ vm_boot() {
 		-append "console=ttyS0 quiet panic=-1 tsc=unstable" \
 		"${drives[@]}"
 	wait $!
+}
+
+# vm_results FILE: the guest's tests as ours, and that it came to its end.
+vm_results() {
+	local line ended=no
+	while IFS=$' \r' read -r line; do
+		case $line in
+		"ok "*) pass "${line#ok }" ;;
+		"not ok "*) fail "${line#not ok }" ;;
+		"#"*) echo "$line" ;;
+		end) ended=yes ;;
+		esac
+	done < <(tr -d '\r' <"$1")
+	is "$ended" yes "the guest ran to its end"
 }
