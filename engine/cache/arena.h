@@ -41,7 +41,7 @@ struct arena {
 	unsigned char *base;
 	size_t chunks, ready;    /* reserved; open for use */
 	_Atomic(uint32_t) *refs; /* one a frame */
-	pthread_mutex_t lock;
+	_Alignas(64) pthread_mutex_t lock;
 	struct arena_chunk *chunk; /* the rest is under the lock */
 	uint32_t broken;           /* head of the list; 0: none */
 	uint32_t *whole;           /* stack of free chunks */

@@ -19,9 +19,21 @@ static unsigned hash(uint64_t key, unsigned buckets)
 		(buckets - 1);
 }
 
+/* Held for a copy at most: who finds it taken looks for a while before it
+ * sleeps. */
+static void lock_init(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
 int index_init(struct shard *sh)
 {
-	pthread_mutex_init(&sh->lock, NULL);
+	lock_init(&sh->lock);
 	list_init(&sh->inactive);
 	list_init(&sh->active);
 	list_init(&sh->dirty_nodes);
