@@ -93,6 +93,9 @@ enum key_kind {
 		"(default off)")                                               \
 	X(dirty_expire_ns, "dirty-expire", "TIME", LIVE(TIME),                 \
 		"write back what is dirty for longer (default 30s)")           \
+	X(writeback_inflight, "writeback-inflight", "SIZE", LIVE(SIZE),        \
+		"most that is being written back at once; a read that" IND     \
+		"misses may wait for it (default 4M)")                         \
 	X(readahead, "readahead", "SIZE|off", LIVE(OR_OFF(SIZE_OR_0)),         \
 		"how far to read ahead of a sequential reader (default 2M)")   \
 	X(readonly, "readonly", "BOOL", BOOL,                                  \

@@ -65,6 +65,7 @@ static int build(struct engine *e, struct error *error)
 		.dirty_background = k->dirty_background,
 		.dirty_expire_ns = k->dirty_expire_ns,
 		.error_timeout_ns = k->error_timeout_ns,
+		.inflight = k->writeback_inflight,
 		.name = k->store,
 	};
 	struct throttle_config throttle = {k->dirty_limit, k->dirty_time_ns};

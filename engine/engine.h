@@ -58,8 +58,9 @@ struct engine_config {
 	uint64_t dirty_time_ns;    /* 0: off */
 	uint64_t dirty_expire_ns;
 	uint64_t error_timeout_ns;
-	uint64_t readahead;      /* bytes; 0: off */
-	uint64_t inflight_bytes; /* per connection */
+	uint64_t readahead;          /* bytes; 0: off */
+	uint64_t inflight_bytes;     /* per connection */
+	uint64_t writeback_inflight; /* bytes */
 	/* "50%" as written, before engine_config_check(); 0: not a share */
 	unsigned dirty_limit_percent, dirty_background_percent;
 	bool populate; /* cache-size of memory at once; no key of its own */

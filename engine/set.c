@@ -48,6 +48,7 @@ static void apply(struct engine *e)
 		.dirty_background = c->dirty_background,
 		.dirty_expire_ns = c->dirty_expire_ns,
 		.error_timeout_ns = c->error_timeout_ns,
+		.inflight = c->writeback_inflight,
 	};
 	struct throttle_config throttle = {c->dirty_limit, c->dirty_time_ns};
 

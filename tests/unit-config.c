@@ -372,6 +372,9 @@ static void what_does_not_fit_is_refused(void **state)
 	set(c, "page-size", "512K");
 	set(c, "block-size", "512K");
 	misfit(c, "block-size=512K: larger than dirty-limit=256K");
+	set(c, "writeback-inflight", "256K");
+	misfit(c, "block-size=512K: larger than writeback-inflight=256K");
+	set(c, "writeback-inflight", "4M");
 	set(c, "cache-size", "256K");
 	misfit(c, "page-size=512K: larger than cache-size=256K");
 }

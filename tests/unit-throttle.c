@@ -38,6 +38,7 @@ static int setup(void **state)
 		.dirty_background = LIMIT / 2,
 		.dirty_expire_ns = 3600 * NSEC_PER_SEC,
 		.error_timeout_ns = 600 * NSEC_PER_SEC,
+		.inflight = 4 * MIB,
 		.name = "test",
 	};
 	struct throttle_config limit = {LIMIT, 0};

@@ -36,6 +36,7 @@ static int setup(void **state)
 		.dirty_background = BACKGROUND,
 		.dirty_expire_ns = EXPIRE,
 		.error_timeout_ns = 600 * NSEC_PER_SEC,
+		.inflight = 4 * MIB,
 		.name = "test",
 	};
 

@@ -39,7 +39,8 @@ void wb_io_free_all(struct writeback *wb)
 }
 
 /* A run no longer than an eighth of the limit, so that a small limit still
- * has some written while some is filled. */
+ * has some written while some is filled; and not longer than all that may be
+ * under way. */
 uint64_t wb_run_max(const struct writeback *wb)
 {
 	uint64_t share = atomic_load(&wb->limit) / 8;
@@ -48,7 +49,22 @@ uint64_t wb_run_max(const struct writeback *wb)
 
 	if (run > max_io)
 		run = max_io;
+	if (run > atomic_load(&wb->inflight_max))
+		run = atomic_load(&wb->inflight_max);
 	return UINT64_C(1) << (63 - __builtin_clzll(run | 512));
+}
+
+/*
+ * A store serves what it is given first first. So what is dirty waits here,
+ * and no more than inflight_max is ahead of a read that comes now. (A block
+ * may be longer than a run.)
+ */
+bool wb_room(const struct writeback *wb)
+{
+	return !wb->ninflight ||
+		(wb->ninflight < INFLIGHT_MAX &&
+			wb->inflight_bytes + wb_run_max(wb) <=
+				atomic_load(&wb->inflight_max));
 }
 
 static void count(struct writeback *wb, const struct wb_io *x)

@@ -16,7 +16,6 @@
 #define RUN_MAX (1U << 20) /* bytes of one store write */
 #define RUN_IOV 512        /* entries of its iovec; a 1M block needs 256 */
 #define INFLIGHT_MAX 64U   /* store writes at once */
-#define INFLIGHT_BYTES (8U << 20)
 #define TICK_NS (5 * NSEC_PER_SEC)
 #define LOCKED_RETRY_NS NSEC_PER_MSEC
 #define RETRY_FIRST_NS (100 * NSEC_PER_MSEC)
@@ -65,6 +64,7 @@ struct writeback {
 	struct reactor *loop;
 	const char *name;
 	_Atomic(uint64_t) limit, background, expire_ns, error_timeout_ns;
+	_Atomic(uint64_t) inflight_max; /* bytes of store writes at once */
 
 	/* any thread */
 	_Atomic(bool) kicked, ticking, pressed, saturated;
@@ -150,13 +150,6 @@ static inline bool wb_over_background(const struct writeback *wb)
 	return cache_dirty(wb->cache) > background;
 }
 
-/* Is there room for one more background write? */
-static inline bool wb_room(const struct writeback *wb)
-{
-	return wb->ninflight < INFLIGHT_MAX &&
-		wb->inflight_bytes < INFLIGHT_BYTES;
-}
-
 /* A write or flush of the store begins; all that were under way have ended
  * (wb_rest() looks). */
 static inline void wb_busy(struct writeback *wb)
@@ -188,6 +181,8 @@ void wb_io_put(struct writeback *wb, struct wb_io *x);
 void wb_io_submit(struct writeback *wb, struct wb_io *x);
 void wb_io_free_all(struct writeback *wb);
 uint64_t wb_run_max(const struct writeback *wb);
+/* Is there room for one more write that nobody waits for by itself? */
+bool wb_room(const struct writeback *wb);
 
 /* sync.c */
 void sync_take_incoming(struct writeback *wb);

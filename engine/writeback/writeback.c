@@ -39,6 +39,7 @@ int writeback_new(const struct writeback_config *config, struct cache *c,
 	wb->name = config->name;
 	atomic_init(&wb->limit, config->dirty_limit);
 	atomic_init(&wb->background, config->dirty_background);
+	atomic_init(&wb->inflight_max, config->inflight);
 	atomic_init(&wb->expire_ns, config->dirty_expire_ns);
 	atomic_init(&wb->error_timeout_ns, config->error_timeout_ns);
 	pthread_mutex_init(&wb->incoming_lock, NULL);
@@ -68,6 +69,7 @@ void writeback_free(struct writeback *wb)
 void writeback_set(struct writeback *wb, const struct writeback_config *config)
 {
 	atomic_store(&wb->background, config->dirty_background);
+	atomic_store(&wb->inflight_max, config->inflight);
 	atomic_store(&wb->expire_ns, config->dirty_expire_ns);
 	atomic_store(&wb->error_timeout_ns, config->error_timeout_ns);
 	wb_wake(wb);

@@ -32,7 +32,8 @@ struct writeback_config {
 	uint64_t dirty_background; /* bytes */
 	uint64_t dirty_expire_ns;
 	uint64_t error_timeout_ns;
-	const char *name; /* of the store, for messages; outlives it */
+	uint64_t inflight; /* bytes of store writes at once */
+	const char *name;  /* of the store, for messages; outlives it */
 };
 
 /* 0 or -ENOMEM. Everything the flusher does runs on `loop`. */
