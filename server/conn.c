@@ -278,9 +278,7 @@ static bool wants_input(const struct conn *c)
 {
 	if (c->state == CONN_HANDSHAKE)
 		return handshake_wants_input(c);
-	if (c->state != CONN_OPEN || c->in.stash.buf)
-		return false;
-	return c->in.cur || !conn_full(c);
+	return transmit_wants_input(c);
 }
 
 static void watch(struct ev_loop *loop, ev_io *io, bool on)

@@ -151,7 +151,11 @@ void handshake_free(struct conn *c);
 
 /* --- transmit.c ----------------------------------------------------------- */
 
+/* Read what there is, or a good part of it, and parse it. */
 void transmit_input(struct conn *c);
+
+/* May the next bytes be read? */
+bool transmit_wants_input(const struct conn *c);
 
 /* Bytes that were read before transmission began. */
 void transmit_feed(struct conn *c, const unsigned char *p, size_t n);

@@ -33,6 +33,10 @@
  * copied once more than what is received in place. Bytes. */
 #define READ_TAIL (4U << 10)
 
+/* Reads of one connection in a row, before its answers are sent and others
+ * have their turn. */
+#define READS_AT_ONCE 8U
+
 /* --- reading -------------------------------------------------------------- */
 
 /* The pieces of memory that the payload still has to fill. */
@@ -100,9 +104,10 @@ static void payload_done(struct conn *c)
 
 /*
  * One read: first the rest of a payload, then behind the loop's data. `at` is
- * set to what came there. Bytes read, 0 at the end, or a negative errno.
+ * set to what came there, `more` if there was room for no more. Bytes read, 0
+ * at the end, or a negative errno.
  */
-static ssize_t receive(struct conn *c, struct cursor *at)
+static ssize_t receive(struct conn *c, struct cursor *at, bool *more)
 {
 	struct conn_input *in = &c->in;
 	struct iovec *iov = c->worker->iov;
@@ -123,6 +128,7 @@ static ssize_t receive(struct conn *c, struct cursor *at)
 	if (got <= 0)
 		return got;
 	part = 0;
+	*more = (size_t)got == room + (n ? in->rest : 0);
 	if (n) {
 		part = (size_t)got < in->rest ? (size_t)got : in->rest;
 		payload_advance(c, part);
@@ -332,24 +338,42 @@ static void parse(struct conn *c, struct cursor *at)
 
 /* --- entry ---------------------------------------------------------------- */
 
-void transmit_input(struct conn *c)
+bool transmit_wants_input(const struct conn *c)
+{
+	if (c->state != CONN_OPEN || c->in.stash.buf)
+		return false;
+	return c->in.cur || !conn_full(c);
+}
+
+/* One read, and what it brought; true if there is probably more. */
+static bool input_once(struct conn *c)
 {
 	struct cursor at;
-	ssize_t got = receive(c, &at);
+	bool more = false;
+	ssize_t got = receive(c, &at, &more);
 
 	if (got == -EAGAIN)
-		return;
+		return false;
 	if (got == 0) {
 		conn_drain(c);
-		return;
+		return false;
 	}
 	if (got < 0) {
 		conn_kill(c);
-		return;
+		return false;
 	}
 	if (c->in.cur && !c->in.skip && !c->in.rest)
 		payload_done(c);
 	parse(c, &at);
+	return more && transmit_wants_input(c);
+}
+
+void transmit_input(struct conn *c)
+{
+	unsigned left = READS_AT_ONCE;
+
+	while (input_once(c) && --left)
+		;
 }
 
 void transmit_feed(struct conn *c, const unsigned char *p, size_t n)
