@@ -147,6 +147,43 @@ struct pool_counts {
 /* False: it is not a pool. Any thread. */
 bool pool_counts(struct placement *p, struct pool_counts *out);
 
+/* --- looking at a pool that is not open ---------------------------------- */
+
+/* What a pool is and holds. */
+struct pool_summary {
+	uint8_t uuid[16];
+	uint32_t version;
+	uint64_t generation;
+	uint64_t logical_size, physical_size; /* bytes */
+	uint64_t journal_size, journal_used;  /* bytes */
+	uint64_t journal_entries;             /* to replay at the next open */
+	uint64_t checkpoint_bytes, checkpoint_extents;
+	uint64_t extents, mapped_bytes; /* of the map; unwritten ones too */
+	uint64_t unwritten_bytes;
+	uint64_t free_bytes, free_extents, free_largest;
+	uint64_t findings; /* rules that are broken */
+	bool complete;     /* all of the map could be read */
+};
+
+/* Who is told; each may be NULL. */
+struct pool_visitor {
+	void *arg;
+	/* A rule is broken: at which byte of the store, and how. */
+	void (*found)(void *arg, uint64_t offset, const char *what);
+	/* The map's extents, in order; bytes. */
+	void (*extent)(void *arg, uint64_t logical, uint64_t physical,
+		uint64_t length, bool unwritten);
+};
+
+/*
+ * Read a pool as its next open would, and look at every rule of format.h and
+ * of weir-pool(5). Writes nothing; a broken rule does not end it. 0, whatever
+ * was found, or a negative errno with `error`: not a pool, of another version,
+ * a read that fails, no memory. Blocks.
+ */
+int pool_check(struct store *s, const struct pool_visitor *visitor,
+	struct pool_summary *out, struct error *error);
+
 /* What the tests of the tests break on purpose. */
 #define POOL_SABOTAGE_NO_DATA_FLUSH 1U /* commit without flushing the data */
 #define POOL_SABOTAGE_NO_LAST_FLUSH 2U /* answer before the second flush */

@@ -11,6 +11,7 @@
 #include "../base/cleanup.h"
 #include "../base/crc32c.h"
 #include "../base/size.h"
+#include "extent-map.h"
 #include "placement.h"
 #include "super.h"
 
@@ -128,6 +129,8 @@ static bool in_units(uint64_t n)
 static bool sane(const struct disk_super *d, const struct super *s)
 {
 	return get32(d->unit) == POOL_UNIT && s->logical_size &&
+		s->logical_size <= EXTENT_LOGICAL_END &&
+		s->physical_size <= EXTENT_PHYSICAL_END &&
 		in_units(s->logical_size) && in_units(s->physical_size) &&
 		in_units(s->journal_offset) && in_units(s->journal_size) &&
 		s->journal_offset >= POOL_JOURNAL_OFFSET &&
@@ -290,6 +293,9 @@ static int check_geometry(
 		return error_set(error, -EINVAL,
 			"a pool needs a store of %uK or more",
 			POOL_SPACE_MIN >> 10);
+	if (g->logical_size > EXTENT_LOGICAL_END ||
+		g->physical_size > EXTENT_PHYSICAL_END)
+		return error_set(error, -EINVAL, "too large");
 	if (s->info.readonly)
 		return error_set(error, -EROFS, "read-only");
 	return 0;
