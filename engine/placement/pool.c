@@ -22,7 +22,8 @@ static void quiesce_advance(struct pool *p)
 	bool freeing = p->punching || !list_empty(&p->busy);
 
 	if (!quiet || p->commit.phase != COMMIT_NONE || freeing ||
-		p->checkpoint.phase != CHECKPOINT_NONE)
+		p->checkpoint.phase != CHECKPOINT_NONE ||
+		atomic_load(&p->kicked)) /* comes here again */
 		return;
 	if (!p->final) {
 		p->final = true;
