@@ -90,6 +90,25 @@ static void a_flush_does_not_wait_for_later_writes(void **state)
 	device_close(&d);
 }
 
+static void a_later_write_that_is_drained_sooner_ends_no_flush(void **state)
+{
+	struct device d =
+		device_open("sim:bandwidth=10M,seek=1us,cache=16M,null:1G");
+	struct waited_io write[3], w;
+	uint64_t start = reactor_now(d.r);
+
+	(void)state;
+	io_start(d.s, d.r, &write[0], STORE_WRITE, 500 * MIB, MIB, d.buf, 0);
+	io_start(d.s, d.r, &write[1], STORE_WRITE, 600 * MIB, MIB, d.buf, 0);
+	io_start(d.s, d.r, &w, STORE_FLUSH, 0, 0, NULL, 0);
+	io_start(d.s, d.r, &write[2], STORE_WRITE, 550 * MIB, MIB, d.buf, 0);
+	while (!w.done)
+		assert_true(reactor_sim_step(d.r));
+	/* It is on the way to what the flush waits for. */
+	assert_in_range(reactor_now(d.r) - start, 300 * MS, 301 * MS);
+	device_close(&d);
+}
+
 static void a_battery_makes_flushes_cheap(void **state)
 {
 	struct device d = device_open(CACHED "battery=on,null:1G");
@@ -176,6 +195,8 @@ int main(void)
 		cmocka_unit_test(a_flush_waits_for_the_drain),
 		cmocka_unit_test(it_drains_while_nobody_asks),
 		cmocka_unit_test(a_flush_does_not_wait_for_later_writes),
+		cmocka_unit_test(
+			a_later_write_that_is_drained_sooner_ends_no_flush),
 		cmocka_unit_test(a_battery_makes_flushes_cheap),
 		cmocka_unit_test(
 			what_must_be_durable_or_is_too_large_is_written_past_it),

@@ -232,7 +232,16 @@ static void a_stick_writes_a_few_streams_at_full_speed(void **state)
 		0.1);
 }
 
-/* --- cost ------------------------------------------------------------------------ */
+/* --- repetition and cost ------------------------------------------------------------------------ */
+
+static void a_run_repeats_to_the_nanosecond(void **state)
+{
+	const char *spec = "sim:hdd,cache=1M,erase-block=128K,null:8G";
+	struct device_load load = scattered(STORE_WRITE, 1000, 16);
+
+	(void)state;
+	assert_int_equal(device_time(spec, load), device_time(spec, load));
+}
 
 static void a_minute_is_simulated_in_no_time(void **state)
 {
@@ -264,6 +273,7 @@ int main(void)
 		cmocka_unit_test(a_queue_deeper_than_the_device_gains_nothing),
 		cmocka_unit_test(scattered_writes_cost_a_stick_an_erase_block),
 		cmocka_unit_test(a_stick_writes_a_few_streams_at_full_speed),
+		cmocka_unit_test(a_run_repeats_to_the_nanosecond),
 		cmocka_unit_test(a_minute_is_simulated_in_no_time),
 	};
 
