@@ -49,9 +49,11 @@ struct stripe {
 /* --- the engine ---------------------------------------------------------- */
 
 struct engine {
-	/* A copy; store is owned. What engine_set() may change is read and
-	 * written under the lock. */
+	/* As it was opened; store is owned. Only what is fixed is read here,
+	 * by anybody. */
 	struct engine_config config;
+	/* As engine_set() has left it, under the lock. */
+	struct engine_config current;
 	/* The config's, for requests. */
 	_Atomic(bool) multipage;
 	_Atomic(enum engine_detect) detect_zeroes;

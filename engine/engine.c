@@ -114,6 +114,7 @@ static struct engine *engine_alloc(
 	pthread_mutex_init(&e->lock, NULL);
 	list_init(&e->exports);
 	e->config.store = strdup(c->store);
+	e->current = e->config;
 	e->loops = calloc(n, sizeof(struct reactor *));
 	if (!e->config.store || !e->loops) {
 		engine_close(e);

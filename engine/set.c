@@ -5,7 +5,7 @@
  * 1. A change is made in a copy of the configuration, and judged there as a
  *    whole; only one that fits is applied, and applying cannot fail.
  * 2. Each module keeps what it reads in atomics of its own: outside the lock
- *    nobody reads engine.config but for what is fixed.
+ *    nobody reads engine.current.
  */
 #include <errno.h>
 
@@ -43,7 +43,7 @@ static int check_room(const struct engine *e, const struct engine_config *c,
 
 static void apply(struct engine *e)
 {
-	const struct engine_config *c = &e->config;
+	const struct engine_config *c = &e->current;
 	struct writeback_config writeback = {
 		.dirty_background = c->dirty_background,
 		.dirty_expire_ns = c->dirty_expire_ns,
@@ -66,7 +66,7 @@ static int set(struct engine *e, const struct engine_setting *s, unsigned n,
 	bool really, struct error *error)
 {
 	SCOPED_LOCK(&e->lock);
-	struct engine_config c = e->config;
+	struct engine_config c = e->current;
 	int err;
 
 	if (atomic_load(&e->closing))
@@ -76,7 +76,7 @@ static int set(struct engine *e, const struct engine_setting *s, unsigned n,
 	if (!err)
 		err = check_room(e, &c, error);
 	if (!err && really) {
-		e->config = c;
+		e->current = c;
 		apply(e);
 	}
 	return err;

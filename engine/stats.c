@@ -285,7 +285,7 @@ char *engine_stats_json(struct engine *e, const char *name)
 	char *text;
 
 	pthread_mutex_lock(&e->lock);
-	c = e->config;
+	c = e->current;
 	pthread_mutex_unlock(&e->lock);
 	json_object_set_new(j, "name", json_string(name));
 	json_object_set_new(j, "store", json_string(c.store));

@@ -179,6 +179,44 @@ static void *actor_thread(void *arg)
 	return NULL;
 }
 
+/* Something else every few milliseconds, until the round is over. */
+static void change_settings(struct stress *s)
+{
+	static const struct engine_setting what[] = {
+		{"dirty-limit", "10%"},
+		{"dirty-limit", "8K"},
+		{"dirty-limit", "50%"},
+		{"cache-size", "512K"},
+		{"cache-size", "2M"},
+		{"dirty-time", "1ms"},
+		{"dirty-time", "off"},
+		{"dirty-expire", "1ms"},
+		{"dirty-expire", "30s"},
+		{"subpage", "off"},
+		{"subpage", "on"},
+		{"multipage", "off"},
+		{"multipage", "on"},
+		{"readahead", "off"},
+		{"readahead", "256K"},
+		{"detect-zeroes", "unmap"},
+		{"detect-zeroes", "off"},
+	};
+	const struct timespec pause = {.tv_nsec = 3000000};
+	uint64_t random = 1;
+	struct error error;
+
+	while (reactor_now(s->loop[0]) < s->end_ns) {
+		unsigned i = (unsigned)random_below(
+			&random, sizeof(what) / sizeof(what[0]));
+
+		if (engine_set(s->engine, &what[i], 1, &error) != 0)
+			stress_fail(s, "%s", error.text);
+		if (i % 4 == 0)
+			engine_drop(s->engine);
+		nanosleep(&pause, NULL);
+	}
+}
+
 void stress_run(struct stress *s, struct actor *actors, bool foreign_only,
 	bool (*next)(struct actor *a), void (*check)(struct actor *a))
 {
@@ -205,6 +243,8 @@ void stress_run(struct stress *s, struct actor *actors, bool foreign_only,
 		else
 			pthread_create(&thread[i], NULL, actor_thread, a);
 	}
+	if (s->changing)
+		change_settings(s);
 	for (unsigned i = 0; i < n; i++) {
 		if (actors[i].loop)
 			sem_wait(&actors[i].answered);

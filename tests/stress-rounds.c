@@ -272,6 +272,12 @@ static void mix_check(struct actor *a)
 	}
 }
 
+void stress_mix_changing(struct stress *s)
+{
+	s->changing = true;
+	stress_mix(s);
+}
+
 void stress_mix(struct stress *s)
 {
 	struct actor *actors = new_actors();

@@ -20,6 +20,8 @@ static const struct {
 	{"overlapping writes, plain", stress_overlap, "mem:4M", true},
 	{"everything at once", stress_mix, "mem:4M", false},
 	{"everything at once, plain", stress_mix, "mem:4M", true},
+	{"everything at once, settings changing", stress_mix_changing, "mem:4M",
+		false},
 	{"everything at once on a file", stress_mix, NULL, false},
 };
 

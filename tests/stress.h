@@ -41,6 +41,7 @@ struct stress {
 	int down_error;
 	uint64_t end_ns;
 	pthread_barrier_t barrier; /* of the foreign threads */
+	bool changing;             /* its settings are, while it runs */
 	_Atomic bool failed;
 	pthread_mutex_t lock;
 	char why[256]; /* under lock: the first failure */
@@ -85,9 +86,10 @@ int stress_ask(struct stress *s, enum engine_op op, uint64_t offset,
 void actor_ask(
 	struct actor *a, enum engine_op op, uint64_t offset, uint64_t length);
 
-/* The three rounds. */
+/* The rounds. */
 void stress_pieces(struct stress *s);
 void stress_overlap(struct stress *s);
 void stress_mix(struct stress *s);
+void stress_mix_changing(struct stress *s);
 
 #endif
