@@ -416,7 +416,7 @@ bool checkpoint_last(struct pool *p)
 	pending = p->pending.count;
 	pthread_rwlock_unlock(&p->lock);
 	if (pending || p->checkpoint.delay_ns || p->base.info.readonly ||
-		!journal_used(&p->super, &p->journal))
+		(!journal_used(&p->super, &p->journal) && !p->resized))
 		return false;
 	return begin(p) == 0;
 }

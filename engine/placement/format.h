@@ -36,6 +36,10 @@
 #define POOL_ENTRY_MAX (64U << 10) /* the longest journal entry */
 #define POOL_CHUNK_MAX (256U << 10)
 
+/* A feature of the superblock's `compatible`: the store's space was allocated
+ * beforehand and is to stay so: freed space is not punched out of it. */
+#define POOL_PREALLOCATED 1U
+
 #define POOL_MAGIC_SUPER "weirpool"
 #define POOL_MAGIC_ENTRY "weirjrnl"
 #define POOL_MAGIC_CHUNK "weirchkp"

@@ -131,11 +131,25 @@ struct pool_geometry {
 	uint64_t logical_size;  /* bytes, of the device; 0: as physical */
 	uint64_t physical_size; /* bytes; 0: the store's */
 	uint64_t journal_size;  /* bytes; 0: 1/256 of the physical size */
+	bool preallocated; /* keep what the store has allocated: no punching */
 };
 
 /* Make an empty pool of a store; what is on it is lost. Blocks. 0, or a
  * negative errno with `error`. */
 int pool_format(struct store *s, const struct pool_geometry *geometry,
+	struct error *error);
+
+/* The physical size with which all of a device of that size can be written,
+ * in any order. Bytes; UINT64_MAX: there is none. */
+uint64_t pool_space_for(uint64_t logical_size);
+
+/*
+ * Make the pool of a spec ("pool:...") larger: to `geometry`, whose 0 means
+ * as it is. The store must have the size already. Durable and all or nothing:
+ * it is one checkpoint. The pool must not be open. Blocks. 0, or a negative
+ * errno with `error`.
+ */
+int pool_grow(const char *spec, const struct pool_geometry *geometry,
 	struct error *error);
 
 struct pool_counts {
@@ -163,6 +177,7 @@ struct pool_summary {
 	uint64_t free_bytes, free_extents, free_largest;
 	uint64_t findings; /* rules that are broken */
 	bool complete;     /* all of the map could be read */
+	bool preallocated;
 };
 
 /* Who is told; each may be NULL. */

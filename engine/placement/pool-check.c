@@ -402,6 +402,7 @@ static void summarize(struct check *c)
 	memcpy(out->uuid, s->uuid, sizeof(out->uuid));
 	out->generation = s->generation;
 	out->logical_size = s->logical_size;
+	out->preallocated = s->compatible & POOL_PREALLOCATED;
 	out->physical_size = s->physical_size;
 	out->journal_size = s->journal_size;
 	out->checkpoint_bytes = c->chain.bytes;

@@ -195,7 +195,8 @@ struct pool {
 	bool punching;
 	void (*quiet)(void *arg);
 	void *quiet_arg;
-	bool final; /* the last checkpoint was tried */
+	bool final;   /* the last checkpoint was tried */
+	bool resized; /* the superblock is to be written in any case */
 
 	_Atomic(uint64_t) journal_commits, journal_bytes;
 	_Atomic(uint64_t) checkpoints, checkpoint_waits;

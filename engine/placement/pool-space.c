@@ -356,7 +356,7 @@ static bool punch(struct pool *p, struct retired *b)
 	const struct retired_range *r = &b->item[b->next];
 
 	if (b->next == b->count || !p->base.store->info.can_trim ||
-		anyone_hungry(p))
+		p->super.compatible & POOL_PREALLOCATED || anyone_hungry(p))
 		return false;
 	b->next++;
 	p->punching = true;

@@ -331,6 +331,7 @@ int pool_format(struct store *s, const struct pool_geometry *geometry,
 	struct pool_geometry g = *geometry;
 	int err = check_geometry(s, &g, error);
 	struct super super = {
+		.compatible = g.preallocated ? POOL_PREALLOCATED : 0,
 		.generation = 2,
 		.logical_size = g.logical_size,
 		.physical_size = g.physical_size,
