@@ -42,7 +42,10 @@ struct histogram {
 struct stripe {
 	_Alignas(64) _Atomic(uint64_t) entered; /* requests */
 	_Atomic(uint64_t) left;
-	_Atomic(uint64_t) ops[7], bytes[7]; /* by enum engine_op */
+	const struct reactor *owner; /* who alone counts here, or NULL */
+	struct {
+		_Atomic(uint64_t) ops, bytes;
+	} op[7]; /* by enum engine_op */
 	struct histogram latency[LATENCIES];
 };
 
@@ -103,6 +106,7 @@ struct request {
 	uint64_t start_ns; /* 0: not timed */
 	uint64_t weight;
 	struct stripe *stripe;
+	bool own_stripe; /* only this loop counts there */
 	struct cache_io io;
 	uint64_t admitted; /* write: admitted up to here */
 	uint64_t a, b;     /* past the cache: the whole blocks */

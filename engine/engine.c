@@ -102,6 +102,21 @@ static int open_store(struct engine *e, struct error *error)
 	return err ? err : check_sizes(k, &e->placement->info, error);
 }
 
+/* Give each loop that shares its stripe with no other that one for itself. */
+static void own_stripes(struct engine *e)
+{
+	unsigned users[LOOP_STRIPES] = {0};
+
+	for (unsigned i = 0; i < e->nloops; i++)
+		users[e->loops[i]->id % LOOP_STRIPES]++;
+	for (unsigned i = 0; i < e->nloops; i++) {
+		unsigned n = e->loops[i]->id % LOOP_STRIPES;
+
+		if (users[n] == 1)
+			e->stripe[n].owner = e->loops[i];
+	}
+}
+
 static struct engine *engine_alloc(
 	const struct engine_config *c, struct reactor *const *loops, unsigned n)
 {
@@ -122,6 +137,7 @@ static struct engine *engine_alloc(
 	}
 	memcpy(e->loops, loops, n * sizeof(struct reactor *));
 	e->nloops = n;
+	own_stripes(e);
 	e->opened_ns = reactor_now(loops[0]);
 	return e;
 }

@@ -96,6 +96,18 @@ static void relieve(struct request *r, const struct engine_request *req)
 		writeback_press(r->e->writeback);
 }
 
+/* A loop that counts alone needs no atomic addition. */
+static void count(
+	const struct request *r, _Atomic(uint64_t) *counter, uint64_t n)
+{
+	if (r->own_stripe)
+		atomic_store_explicit(counter,
+			atomic_load_explicit(counter, memory_order_relaxed) + n,
+			memory_order_release);
+	else
+		atomic_fetch_add_explicit(counter, n, memory_order_release);
+}
+
 static void settle(struct request *r, int error)
 {
 	struct engine_request *req = request_front(r);
@@ -112,15 +124,13 @@ static void settle(struct request *r, int error)
 	if (cache_pressed(r->e->cache))
 		relieve(r, req);
 	if (!error) {
-		atomic_fetch_add_explicit(
-			&s->ops[req->op], 1, memory_order_relaxed);
-		atomic_fetch_add_explicit(
-			&s->bytes[req->op], req->length, memory_order_relaxed);
+		count(r, &s->op[req->op].ops, 1);
+		count(r, &s->op[req->op].bytes, req->length);
 	}
 	if (r->start_ns)
 		stats_latency(s, req->op,
 			reactor_now(r->e->loops[0]) - r->start_ns, r->weight);
-	atomic_fetch_add(&s->left, 1);
+	count(r, &s->left, 1);
 }
 
 void request_run(struct request *r)
@@ -290,12 +300,15 @@ static int (*plain_step(const struct engine_request *req))(struct request *)
 	return step_flush;
 }
 
-static struct stripe *stripe_of(struct engine *e, const struct reactor *loop)
+/* Foreign threads: by the CPU they are on, so that few share one. */
+static void find_stripe(struct request *r, const struct reactor *loop)
 {
-	/* Foreign threads: by the CPU they are on, so that few share one. */
-	unsigned n = loop ? loop->id : LOOP_STRIPES + (unsigned)sched_getcpu();
+	unsigned n = loop ? loop->id % LOOP_STRIPES
+			  : LOOP_STRIPES +
+			(unsigned)sched_getcpu() % (STRIPES - LOOP_STRIPES);
 
-	return &e->stripe[n % STRIPES];
+	r->stripe = &r->e->stripe[n];
+	r->own_stripe = loop && r->stripe->owner == loop;
 }
 
 void request_rewind(struct request *r)
@@ -369,7 +382,7 @@ bool engine_submit(struct engine_request *req)
 
 	r->e = e;
 	r->io.give = false;
-	r->stripe = stripe_of(e, req->reactor);
+	find_stripe(r, req->reactor);
 	nth = atomic_fetch_add(&r->stripe->entered, 1);
 	/* Of those that need not wait one in so many is timed for all. */
 	r->weight = LATENCY_SAMPLE;

@@ -126,8 +126,8 @@ static void ops_json(struct engine *e, json_t *j)
 		json_t *one = json_object();
 
 		for (unsigned i = 0; i < STRIPES; i++) {
-			ops += atomic_load(&e->stripe[i].ops[op]);
-			bytes += atomic_load(&e->stripe[i].bytes[op]);
+			ops += atomic_load(&e->stripe[i].op[op].ops);
+			bytes += atomic_load(&e->stripe[i].op[op].bytes);
 		}
 		set(one, "ops", ops);
 		set(one, "bytes", bytes);
