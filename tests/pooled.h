@@ -138,16 +138,6 @@ static inline void pooled_quiet(void *arg)
 	((struct pooled *)arg)->quiet = true;
 }
 
-/* Close without a word, as if the process had died; what is under way on the
- * store ends. */
-static inline void pooled_drop(struct pooled *b)
-{
-	while (reactor_sim_step(b->loop))
-		;
-	placement_close(b->pool);
-	b->pool = NULL;
-}
-
 /* Close in order. */
 static inline void pooled_close(struct pooled *b)
 {
@@ -159,10 +149,22 @@ static inline void pooled_close(struct pooled *b)
 	b->pool = NULL;
 }
 
+/* Close without a word, as if the process had died; what is under way on the
+ * store ends. */
+static inline void pooled_drop(struct pooled *b)
+{
+	while (reactor_sim_step(b->loop))
+		;
+	placement_close(b->pool);
+	b->pool = NULL;
+}
+
+/* Cut the power and close: nothing of that reaches the store. */
 static inline void pooled_power_cut(struct pooled *b, uint64_t seed)
 {
 	store_fault_power_cut(b->store, seed);
-	pooled_drop(b);
+	reactor_sim_run_until(b->loop, reactor_now(b->loop) + 5 * NSEC_PER_SEC);
+	pooled_close(b);
 }
 
 static inline void pooled_free(struct pooled *b)

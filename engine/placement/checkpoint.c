@@ -98,6 +98,7 @@ static void super_write(struct pool *p)
 {
 	struct checkpoint *c = &p->checkpoint;
 
+	c->failures = pool_failures(p);
 	super_encode(&c->super, c->buf);
 	step(p, CHECKPOINT_SUPER, STORE_WRITE,
 		super_offset(c->super.generation), POOL_SUPER_SIZE);
@@ -113,8 +114,6 @@ static void super_failed(struct pool *p, int error)
 		log_error("store %s: cannot write the superblock: %s; will be "
 			  "tried again",
 			p->name, strerror(-error));
-	if (c->phase == CHECKPOINT_SUPER_FLUSH)
-		commit_lost(p);
 	c->phase = p->quiet ? CHECKPOINT_NONE : CHECKPOINT_SUPER;
 	try_again_later(p);
 	pool_advance(p);
@@ -141,12 +140,8 @@ static void chain_durable(struct pool *p)
 {
 	struct checkpoint *c = &p->checkpoint;
 	const struct chain *chain = &c->chain;
-	bool lost;
 
-	pthread_rwlock_rdlock(&p->lock);
-	lost = c->failures != p->failures;
-	pthread_rwlock_unlock(&p->lock);
-	if (lost) {
+	if (c->failures != pool_failures(p)) {
 		give_up(p, -EIO);
 		return;
 	}
@@ -300,15 +295,19 @@ static void next_slice(struct reactor_task *task)
 
 /* --- the steps ----------------------------------------------------------- */
 
-static void stepped(struct store_io *io)
+static void stepped(struct pool *p, int error)
 {
-	struct pool *p = container_of(io, struct pool, checkpoint.io);
 	struct checkpoint *c = &p->checkpoint;
+
+	if (error &&
+		(c->phase == CHECKPOINT_FLUSH ||
+			c->phase == CHECKPOINT_SUPER_FLUSH))
+		commit_lost(p);
 
 	switch (c->phase) {
 	case CHECKPOINT_CHUNK:
-		if (io->error) {
-			give_up(p, io->error);
+		if (error) {
+			give_up(p, error);
 		} else if (!c->last) {
 			c->phase = CHECKPOINT_WALK;
 			walk_on(p);
@@ -317,25 +316,28 @@ static void stepped(struct store_io *io)
 		}
 		break;
 	case CHECKPOINT_FLUSH:
-		if (io->error) {
-			commit_lost(p);
-			give_up(p, io->error);
-		} else {
+		if (error)
+			give_up(p, error);
+		else
 			chain_durable(p);
-		}
 		break;
 	case CHECKPOINT_SUPER:
-		if (io->error)
-			super_failed(p, io->error);
+		if (error)
+			super_failed(p, error);
 		else
 			step(p, CHECKPOINT_SUPER_FLUSH, STORE_FLUSH, 0, 0);
 		break;
 	default:
-		if (io->error)
-			super_failed(p, io->error);
+		if (error || c->failures != pool_failures(p))
+			super_failed(p, -EIO);
 		else
 			super_durable(p);
 	}
+}
+
+static void io_stepped(struct store_io *io)
+{
+	stepped(container_of(io, struct pool, checkpoint.io), io->error);
 }
 
 /* An io of the buffer, or a flush. */
@@ -345,6 +347,11 @@ static void step(struct pool *p, enum checkpoint_phase phase, enum store_op op,
 	struct checkpoint *c = &p->checkpoint;
 
 	c->phase = phase;
+	c->flush.done = stepped;
+	if (op == STORE_FLUSH) {
+		pool_flush_store(p, &c->flush);
+		return;
+	}
 	c->iov = (struct iovec){c->buf, length};
 	c->io = (struct store_io){
 		.op = op,
@@ -353,7 +360,7 @@ static void step(struct pool *p, enum checkpoint_phase phase, enum store_op op,
 		.iov = &c->iov,
 		.niov = 1,
 		.reactor = p->home,
-		.done = stepped,
+		.done = io_stepped,
 	};
 	store_submit(p->base.store, &c->io);
 }

@@ -14,8 +14,12 @@
  *  3. When a step fails everything sealed is pending again, in its old place
  *     before what came meanwhile, and the journal ends where it did: the next
  *     round writes over what this one may have written.
- *  4. Every failure of a store flush is answered to a FLUSH: one that waits,
- *     or the next.
+ *  4. A store flush of ours that fails may have lost what no flush of the
+ *     layers above had covered. So who waits is told if one failed since its
+ *     data was sent; and a FLUSH, if one failed since a FLUSH was last told of
+ *     a failure, whoever that flush was for.
+ *  5. A store flush of the checkpoint that fails dooms the round that is under
+ *     way: what it wrote may be lost though its own flushes succeed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,9 +47,19 @@ void commit_wait(struct pool *p, struct commit_waiter *w)
 {
 	pthread_rwlock_wrlock(&p->lock);
 	w->upto = p->recorded;
+	if (w->flush)
+		w->since = p->told;
 	list_push_tail(&p->waiters, &w->link);
 	pthread_rwlock_unlock(&p->lock);
 	pool_kick(p);
+}
+
+static void tell(struct pool *p, const struct commit_waiter *w)
+{
+	pthread_rwlock_wrlock(&p->lock);
+	if (p->told < w->failures)
+		p->told = w->failures;
+	pthread_rwlock_unlock(&p->lock);
 }
 
 static void run_waiter(struct reactor_task *task)
@@ -53,38 +67,34 @@ static void run_waiter(struct reactor_task *task)
 	struct commit_waiter *w =
 		container_of(task, struct commit_waiter, task);
 
+	if (w->flush && w->error)
+		tell(w->pool, w);
 	w->done(w);
 }
 
-/*
- * A store flush of ours that failed may have lost what no flush of the layers
- * above has covered yet, so the next of those must fail, whoever else was told
- * already (rule 4).
- */
 static void answer(struct pool *p, int error)
 {
-	bool told = false;
+	uint64_t failures = pool_failures(p);
 	struct list *at;
 
 	while ((at = list_pop_head(&p->commit.waiters))) {
 		struct commit_waiter *w =
 			list_entry(at, struct commit_waiter, link);
 
-		w->error = error || (w->flush && p->lost) ? -EIO : 0;
-		told |= w->flush;
+		w->error = error || failures > w->since ? -EIO : 0;
+		w->failures = failures;
+		w->pool = p;
 		w->task.fn = run_waiter;
 		reactor_post(w->reactor, &w->task);
 	}
-	if (told)
-		p->lost = false;
 }
 
 void commit_lost(struct pool *p)
 {
-	p->lost = true;
 	pthread_rwlock_wrlock(&p->lock);
 	pool_taint(p);
 	pthread_rwlock_unlock(&p->lock);
+	p->commit.doomed = p->commit.phase != COMMIT_NONE;
 }
 
 /* --- sealing ------------------------------------------------------------- */
@@ -232,19 +242,14 @@ static void unseal(struct pool *p, bool lost)
 
 /* --- the steps ----------------------------------------------------------- */
 
-static void data_flushed(struct store_io *io);
 static void entries_written(struct store_io *io);
-static void entries_flushed(struct store_io *io);
 
 static void flush(struct pool *p, enum commit_phase phase,
-	void (*done)(struct store_io *io))
+	void (*done)(struct pool *p, int error))
 {
-	struct commit *c = &p->commit;
-
-	c->phase = phase;
-	c->io = (struct store_io){
-		.op = STORE_FLUSH, .reactor = p->home, .done = done};
-	store_submit(p->base.store, &c->io);
+	p->commit.phase = phase;
+	p->commit.flush.done = done;
+	pool_flush_store(p, &p->commit.flush);
 }
 
 /* The next of the entries' bytes that lie in one piece. */
@@ -300,14 +305,23 @@ static void commit_write(struct pool *p)
 	write_entries(p);
 }
 
-static void data_flushed(struct store_io *io)
+static void data_flushed(struct pool *p, int error)
 {
-	struct pool *p = container_of(io, struct pool, commit.io);
-
-	if (io->error || !p->commit.sealed.count)
-		commit_end(p, io->error, io->error);
+	if (error || p->commit.doomed)
+		commit_end(p, -EIO, true);
+	else if (!p->commit.sealed.count)
+		commit_end(p, 0, false);
 	else
 		commit_write(p);
+	pool_advance(p);
+}
+
+static void entries_flushed(struct pool *p, int error)
+{
+	if (error || p->commit.doomed)
+		commit_end(p, -EIO, error);
+	else
+		commit_end(p, 0, false);
 	pool_advance(p);
 }
 
@@ -317,22 +331,14 @@ static void entries_written(struct store_io *io)
 	struct commit *c = &p->commit;
 
 	c->written += io->length;
-	if (io->error)
-		commit_end(p, io->error, false);
+	if (io->error || c->doomed)
+		commit_end(p, -EIO, false);
 	else if (c->written < c->bytes)
 		write_entries(p);
 	else if (p->sabotage & POOL_SABOTAGE_NO_LAST_FLUSH)
 		commit_end(p, 0, false);
 	else
 		flush(p, COMMIT_FLUSH, entries_flushed);
-	pool_advance(p);
-}
-
-static void entries_flushed(struct store_io *io)
-{
-	struct pool *p = container_of(io, struct pool, commit.io);
-
-	commit_end(p, io->error, io->error);
 	pool_advance(p);
 }
 
@@ -360,15 +366,17 @@ static void commit_end(struct pool *p, int error, bool lost)
 {
 	struct commit *c = &p->commit;
 
-	p->lost |= lost;
 	if (error) {
 		unseal(p, lost);
 		p->starved = true;
 		c->retry_ns = reactor_now(p->home) + RETRY_NS;
+		if (!p->quiet)
+			reactor_timer_arm(p->home, &c->retry, RETRY_NS);
 	} else if (c->sealed.count) {
 		committed(p);
 	}
 	c->phase = COMMIT_NONE;
+	c->doomed = false;
 	free(c->buf);
 	c->buf = NULL;
 	answer(p, error);
@@ -389,11 +397,16 @@ static bool wanted(struct pool *p)
 	return want;
 }
 
+static void retry(struct reactor_timer *timer)
+{
+	pool_advance(container_of(timer, struct pool, commit.retry));
+}
+
 void commit_advance(struct pool *p)
 {
 	struct commit *c = &p->commit;
 
-	if (c->phase == COMMIT_ROOM && p->checkpoint.delay_ns)
+	if (c->phase == COMMIT_ROOM && (p->checkpoint.delay_ns || c->doomed))
 		commit_end(p, -EIO, false);
 	if (c->phase == COMMIT_ROOM)
 		commit_write(p);
@@ -412,6 +425,7 @@ void commit_advance(struct pool *p)
 
 void commit_init(struct pool *p)
 {
+	p->commit.retry.fn = retry;
 	list_init(&p->commit.waiters);
 	list_init(&p->waiters);
 }

@@ -44,6 +44,8 @@
 
 /* --- changes that are not durable ---------------------------------------- */
 
+struct pool;
+
 struct record {
 	uint64_t logical, physical, length; /* bytes */
 	uint8_t op;                         /* POOL_OP_* */
@@ -75,10 +77,22 @@ struct commit_waiter {
 	struct list link;
 	struct reactor *reactor;
 	void (*done)(struct commit_waiter *w); /* there */
-	bool flush;    /* all that was written, too: a FLUSH */
-	uint64_t upto; /* the record that must be durable */
+	bool flush;     /* for all that was written: a FLUSH */
+	uint64_t since; /* fails if flushes failed after so many had; FLUSH:
+			 * commit_wait() sets it */
 	int error;
+	/* the pool's */
+	uint64_t upto;     /* the record that must be durable */
+	uint64_t failures; /* when it was answered */
+	struct pool *pool;
 	struct reactor_task task;
+};
+
+/* --- flushing the store; home loop --------------------------------------- */
+
+struct pool_flush {
+	struct list link;
+	void (*done)(struct pool *p, int error);
 };
 
 /* --- the journal and its commits; home loop ------------------------------ */
@@ -100,6 +114,7 @@ enum commit_phase {
 
 struct commit {
 	enum commit_phase phase;
+	bool doomed; /* a flush of others failed meanwhile */
 	struct list waiters;
 	struct records sealed;
 	uint64_t upto; /* the last record sealed */
@@ -107,7 +122,9 @@ struct commit {
 	struct journal_at next; /* the journal's end when it is done */
 	char *buf;              /* the entries; owned */
 	uint64_t bytes, written;
-	uint64_t retry_ns; /* after a failure */
+	uint64_t retry_ns; /* after a failure: nothing on our own before */
+	struct reactor_timer retry;
+	struct pool_flush flush;
 	struct store_io io;
 	struct iovec iov;
 };
@@ -150,6 +167,7 @@ struct checkpoint {
 	struct reactor_task task;
 	struct reactor_timer retry;
 	uint64_t delay_ns; /* after a failure */
+	struct pool_flush flush;
 };
 
 /* --- the pool ------------------------------------------------------------ */
@@ -173,6 +191,7 @@ struct pool {
 	struct retired *retiring;
 	uint32_t fresh[FRESH_BUCKETS]; /* records not durable, by region */
 	uint64_t failures;             /* store flushes that failed */
+	uint64_t told;       /* how many of them a FLUSH was told of */
 	bool broken;         /* it cannot be said any more what is durable */
 	struct list waiters; /* struct commit_waiter */
 	struct list hungry;  /* struct placement_waiter */
@@ -183,9 +202,11 @@ struct pool {
 	struct reactor_task kick;
 
 	/* home */
+	struct list flushes; /* struct pool_flush that wait */
+	struct pool_flush *flushing;
+	struct store_io flush_io;
 	struct super super;
 	struct journal_at journal; /* where the next entry goes */
-	bool lost;    /* a flush failed that no FLUSH was told of */
 	bool starved; /* a commit failed: who waits for space is told */
 	struct commit commit;
 	struct checkpoint checkpoint;
@@ -224,6 +245,12 @@ void pool_write(struct pool *p, struct store_io *io);
 /* pool-unmap.c */
 void pool_unmap(struct pool *p, struct store_io *io);
 void pool_status(struct pool *p, struct store_io *io);
+
+/* pool-flush.c; home loop */
+/* How many flushes of the store failed. Any thread; takes the lock. */
+uint64_t pool_failures(struct pool *p);
+/* Flush the store after all writes that have ended; then f->done(). */
+void pool_flush_store(struct pool *p, struct pool_flush *f);
 
 /* pool-record.c; lock held for writing */
 int records_reserve(struct records *r, size_t more);

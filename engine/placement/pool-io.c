@@ -80,12 +80,20 @@ void pool_read(struct pool *p, struct store_io *io)
 
 /* --- writes: what is to be done ------------------------------------------ */
 
-/* Is part of it to be recorded as written again? Lock held. */
-static bool is_tainted(const struct pool *p, uint64_t offset, uint64_t end)
+/* Is `at` to be recorded as written again? Whichever it is, up to *stop. */
+static bool is_tainted(const struct pool *p, uint64_t at, uint64_t *stop)
 {
 	struct extent e;
+	bool tainted;
 
-	return extent_map_find(&p->tainted, offset, &e) && e.logical < end;
+	if (!extent_map_find(&p->tainted, at, &e))
+		return false;
+	tainted = e.logical <= at;
+	if (tainted && e.logical + e.length < *stop)
+		*stop = e.logical + e.length;
+	if (!tainted && e.logical < *stop)
+		*stop = e.logical;
+	return tainted;
 }
 
 /* Take space for [at, end), which has none. Lock held for writing. */
@@ -112,31 +120,35 @@ static int take(struct pool_op *op, uint64_t at, uint64_t end)
 	return 0;
 }
 
+/* The piece at `at`, which `e` covers, up to *stop at most. */
+static int add_mapped(struct pool_op *op, const struct extent *e, uint64_t at,
+	uint64_t *stop, bool placed)
+{
+	bool mark;
+
+	if (e->logical + e->length < *stop)
+		*stop = e->logical + e->length;
+	mark = is_tainted(op->pool, at, stop) || e->unwritten;
+	if (mark && placed)
+		return -EAGAIN;
+	return op_add(op, at, e->physical + (at - e->logical), *stop - at,
+		mark ? PIECE_MARKED : PIECE_PLACED);
+}
+
 /* Cut the range at what is mapped. `placed`: all of it must be, and nothing
  * else to do: then -EAGAIN if not, and the lock may be held for reading. */
 static int look_up_write(struct pool_op *op, bool placed)
 {
-	struct pool *p = op->pool;
 	uint64_t end = end_of(op->outer), at = op->outer->offset, stop;
-	bool tainted = is_tainted(p, at, end);
 	int err = 0;
 
-	if (placed && tainted)
-		return -EAGAIN;
 	for (; !err && at < end; at = stop) {
 		struct extent e;
-		bool any = extent_map_find(&p->map, at, &e);
+		bool any = extent_map_find(&op->pool->map, at, &e);
 
 		stop = end;
 		if (any && e.logical <= at) {
-			if (e.logical + e.length < end)
-				stop = e.logical + e.length;
-			if (placed && e.unwritten)
-				return -EAGAIN;
-			err = op_add(op, at, e.physical + (at - e.logical),
-				stop - at,
-				e.unwritten || tainted ? PIECE_MARKED
-						       : PIECE_PLACED);
+			err = add_mapped(op, &e, at, &stop, placed);
 			continue;
 		}
 		if (placed)
@@ -277,8 +289,7 @@ static int map_pieces(struct pool_op *op)
 			(at->kind == PIECE_MARKED && still_there(p, at)))
 			map_piece(op, at, lost);
 	}
-	/* Native FUA is no matter of a flush. */
-	return lost && op->commit ? -EIO : 0;
+	return 0; /* FUA: the commit says whether it was lost */
 }
 
 static bool only_placed(const struct pool_op *op)
@@ -295,7 +306,7 @@ static void write_done(struct pool_op *op)
 	struct pool *p = op->pool;
 	int err = op->error;
 
-	if (op->commit || !only_placed(op)) {
+	if (!only_placed(op)) {
 		pthread_rwlock_wrlock(&p->lock);
 		if (err)
 			put_back(op);

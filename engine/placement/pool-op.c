@@ -183,6 +183,7 @@ void op_commit(struct pool_op *op)
 		.reactor = op->outer->reactor,
 		.done = op_committed,
 		.flush = op->outer->op == STORE_FLUSH,
+		.since = op->failures,
 	};
 	commit_wait(op->pool, &op->wait.commit);
 }

@@ -110,7 +110,11 @@ void pool_retire(void *pool, const struct extent *piece)
 	b->item[b->count++] = range;
 }
 
-/* If not even that can be remembered, nothing is answered as durable again. */
+/*
+ * One that says "unwritten" already may do so because it was tainted before,
+ * and stays so. If not even that can be remembered, nothing is answered as
+ * durable again.
+ */
 static void taint(struct pool *p, const struct record *r)
 {
 	struct extent e = {
@@ -118,13 +122,13 @@ static void taint(struct pool *p, const struct record *r)
 		.physical = r->physical,
 		.length = r->length,
 	};
-	int err;
+	int err = 0;
 
-	if (r->op == POOL_OP_MAP && !r->unwritten)
-		err = extent_map_set(&p->tainted, &e, NULL, NULL);
-	else
+	if (r->op == POOL_OP_UNMAP)
 		err = extent_map_clear(
 			&p->tainted, r->logical, r->length, NULL, NULL);
+	else if (!r->unwritten)
+		err = extent_map_set(&p->tainted, &e, NULL, NULL);
 	if (err)
 		p->broken = true;
 }

@@ -139,6 +139,7 @@ static void unmap_begin(struct pool_op *op, bool last)
 	int err;
 
 	pthread_rwlock_wrlock(&p->lock);
+	op->failures = p->failures;
 	err = stay ? keep(p, io->offset, end) : unmap_all(p, io->offset, end);
 	pthread_rwlock_unlock(&p->lock);
 	if (err == -EAGAIN && !last) {

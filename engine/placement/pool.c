@@ -31,6 +31,7 @@ static void quiesce_advance(struct pool *p)
 			return;
 	}
 	reactor_timer_cancel(p->home, &p->checkpoint.retry);
+	reactor_timer_cancel(p->home, &p->commit.retry);
 	p->quiet = NULL;
 	quiet(p->quiet_arg);
 }
@@ -190,6 +191,7 @@ static struct pool *pool_new(
 	p->sabotage = config->sabotage;
 	pthread_rwlock_init(&p->lock, NULL);
 	list_init(&p->hungry);
+	list_init(&p->flushes);
 	list_init(&p->busy);
 	p->kick.fn = kicked;
 	commit_init(p);
