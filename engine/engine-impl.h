@@ -174,8 +174,8 @@ int step_through(struct request *r);
  * whole though it may be short. */
 void request_whole_blocks(struct request *r, uint64_t *a, uint64_t *b);
 
-/* request-zeroes.c: a write that may be zeroes; goes on as one or the other. */
-int step_detect(struct request *r);
+/* request-zeroes.c: has a write zeroes that are worth it? [r->a, r->b). */
+bool request_is_zeroes(struct request *r);
 
 /* request-direct.c */
 int step_direct_read(struct request *r);

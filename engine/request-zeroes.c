@@ -11,7 +11,8 @@
  *     Not on a direct export, where the rest would go through the cache.
  * What is before and after it is written as it would have been.
  *
- * Data costs a look at the first words of each of its blocks.
+ * Data costs a look at the first words of one block in each 64K: a run that
+ * long which begins in a stretch of 64K has the last block of it.
  */
 #include "base/iov.h"
 #include "base/zero.h"
@@ -19,60 +20,82 @@
 
 #define RUN_MIN (64U << 10) /* bytes */
 
-/* Are the next n bytes zeroes? Moves past them. */
+/* Are the next n bytes zeroes? If not, it may not have moved past them. */
 static bool take_zeroes(struct iov_cursor *c, size_t n)
 {
-	bool zero = true;
 	void *piece;
 
-	for (size_t len; (len = iov_take(c, n, &piece)); n -= len)
-		zero = zero && memory_is_zero(piece, len);
-	return zero;
+	while (n) {
+		size_t len = iov_take(c, n, &piece);
+
+		if (!memory_is_zero(piece, len))
+			return false;
+		n -= len;
+	}
+	return true;
 }
 
-/* The longest run of zero blocks of [from, to), which `c` stands at: r->a and
- * r->b. */
-static void find_run(
-	struct request *r, struct iov_cursor *c, uint64_t from, uint64_t to)
+/* How many of the n bytes at `c`, whole blocks but for the last, are blocks
+ * of zeroes in a row? Moves past them. */
+static uint64_t take_run(struct iov_cursor *c, uint64_t n, uint64_t block)
 {
-	uint64_t block = r->e->config.block_size, start = from;
+	uint64_t run = 0;
+
+	while (run < n) {
+		uint64_t len = n - run < block ? n - run : block;
+		struct iov_cursor next = *c;
+
+		if (!take_zeroes(&next, len))
+			break;
+		*c = next;
+		run += len;
+	}
+	return run;
+}
+
+/* The longest run of RUN_MIN or more in the blocks [from, to), which `c`
+ * stands at: r->a and r->b. */
+static bool find_run(
+	struct request *r, struct iov_cursor c, uint64_t from, uint64_t to)
+{
+	uint64_t block = r->e->config.block_size, run, after;
+	uint64_t least = block < RUN_MIN ? RUN_MIN : block;
 
 	r->a = r->b = from;
-	for (uint64_t at = from, next; at < to; at = next) {
-		next = to - at < block ? to : at + block;
-		if (!take_zeroes(c, next - at))
-			start = next;
-		else if (next - start > r->b - r->a) {
-			r->a = start;
-			r->b = next;
+	for (; to - from >= least; from += after) {
+		struct iov_cursor last = c;
+
+		iov_skip(&last, least - block);
+		if (!take_zeroes(&last, block)) {
+			after = least; /* no run begins in this stretch */
+			iov_skip(&c, after);
+			continue;
 		}
+		run = take_run(&c, to - from, block);
+		if (run >= least && run > r->b - r->a) {
+			r->a = from;
+			r->b = from + run;
+		}
+		after = to - from - run < block ? 0 : block;
+		iov_skip(&c, after);
+		after += run;
 	}
+	return r->b > r->a;
 }
 
-/* Are there zeroes that are worth it? Then they are [r->a, r->b). */
-static bool find_zeroes(struct request *r)
+bool request_is_zeroes(struct request *r)
 {
 	struct engine_request *req = request_front(r);
 	struct iovec flat = {req->buf, req->length};
-	struct iov_cursor c = {.iov = req->buf ? &flat : req->iov};
-	uint64_t from, to;
+	struct iov_cursor c = {.iov = req->buf ? &flat : req->iov}, all;
+	uint64_t block = r->e->config.block_size;
 
-	request_whole_blocks(r, &from, &to);
-	if (from >= to)
+	request_whole_blocks(r, &r->a, &r->b);
+	if (r->a >= r->b)
 		return false;
-	iov_skip(&c, from - req->offset);
-	find_run(r, &c, from, to);
-	if (r->a == from && r->b == to)
+	iov_skip(&c, r->a - req->offset);
+	all = c;
+	if (take_run(&all, r->b - r->a, block) == r->b - r->a)
 		return true;
-	return r->b - r->a >= RUN_MIN && req->export->cache != ENGINE_NONE;
-}
-
-int step_detect(struct request *r)
-{
-	request_rewind(r);
-	if (find_zeroes(r)) {
-		r->zeroes = true;
-		r->step = step_through;
-	}
-	return r->step(r);
+	return req->export->cache != ENGINE_NONE && find_run(r, c, r->a, r->b);
 }

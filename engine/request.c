@@ -337,8 +337,11 @@ static void prepare(struct request *r, struct engine_request *req)
 	r->io = (struct cache_io){.waiter.wake = woken};
 	request_rewind(r);
 	if (req->op == ENGINE_WRITE &&
-		atomic_load(&r->e->detect_zeroes) != ENGINE_DETECT_OFF)
-		r->step = step_detect;
+		atomic_load(&r->e->detect_zeroes) != ENGINE_DETECT_OFF &&
+		request_is_zeroes(r)) {
+		r->zeroes = true;
+		r->step = step_through;
+	}
 }
 
 static void run_task(struct reactor_task *task)

@@ -120,6 +120,29 @@ static void long_run_amid_data_is_zeroed(void **state)
 	assert_true(rig_bytes(r, STORE_WRITE) <= 5 * BLOCK);
 }
 
+static void run_is_found_wherever_it_begins(void **state)
+{
+	struct rig *r = *state;
+
+	for (uint64_t head = 1; head < 40; head += 3) {
+		for (uint64_t run = 14; run < 60; run += head % 2 ? 2 : 7) {
+			rig_record(r);
+			assert_int_equal(
+				put_around(r, r->export, 512, head * BLOCK,
+					run * BLOCK + BLOCK - 512, 99),
+				0);
+			/* from 512 bytes on, run blocks and no more are whole */
+			assert_int_equal(rig_bytes(r, STORE_ZERO),
+				run >= 16 ? run * BLOCK : 0);
+			assert_true(rig_sees(r, 2, 512, head * BLOCK));
+			assert_true(rig_sees(r, 0, 512 + head * BLOCK,
+				run * BLOCK + BLOCK - 512));
+			assert_true(
+				rig_sees(r, 2, (head + run + 1) * BLOCK, 99));
+		}
+	}
+}
+
 static void short_run_amid_data_is_data(void **state)
 {
 	struct rig *r = *state;
@@ -292,6 +315,7 @@ int main(void)
 		T(on_zeroes_and_keeps_the_space, setup_on),
 		T(unmap_zeroes_and_may_free_the_space, setup_unmap),
 		T(long_run_amid_data_is_zeroed, setup_on),
+		T(run_is_found_wherever_it_begins, setup_unmap),
 		T(short_run_amid_data_is_data, setup_on),
 		T(part_of_a_block_is_data, setup_on),
 		T(direct_zeroes_are_all_or_nothing, setup_on),
