@@ -155,6 +155,9 @@ int request_store(struct request *r, enum store_op op, unsigned flags,
 	uint64_t offset, uint64_t length, const struct iovec *iov, int niov);
 int request_store_status(struct request *r, uint64_t offset, uint64_t length,
 	struct store_extent *extents, int nextents);
+/* Memory for these bytes of the device: req->iov. 0, -ENOMEM or -E2BIG. */
+int request_payload(
+	struct engine_request *req, uint64_t offset, uint64_t length);
 /* Room for every iovec that memory of `length` bytes can need. 0 or -ENOMEM. */
 int request_grow_iov(struct engine_request *req, uint64_t length);
 

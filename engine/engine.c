@@ -18,6 +18,7 @@
 #include "engine-impl.h"
 
 #define PAYLOAD_SPACE (UINT64_C(8) << 30) /* address space, bytes */
+#define DIRECT_SPACE (UINT64_C(16) << 20) /* memory of direct requests, bytes */
 #define POLL_NS NSEC_PER_MSEC
 #define RETRY_NS (500 * NSEC_PER_MSEC)
 
@@ -45,6 +46,35 @@ static uint64_t memory_size(void)
 	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
 }
 
+/* Direct I/O goes from and to memory that the kernel knows, if it will. */
+static void fix_memory(struct engine *e)
+{
+	struct iovec memory;
+	char size[16];
+	int err = 0;
+
+	cache_direct_memory(e->cache, &memory);
+	for (unsigned i = 0; memory.iov_len && i < e->nloops && !err; i++)
+		err = reactor_fix(e->loops[i], &memory);
+	if (err)
+		log_warning("store %s: no registered buffers for direct I/O "
+			    "(%s; each of %u loops locks %s, see ulimit -l): "
+			    "it costs a little more",
+			e->config.store, strerror(-err), e->nloops,
+			size_format(memory.iov_len, size));
+}
+
+static void unfix_memory(struct engine *e)
+{
+	struct iovec memory;
+
+	if (!e->cache)
+		return;
+	cache_direct_memory(e->cache, &memory);
+	for (unsigned i = 0; memory.iov_len && i < e->nloops; i++)
+		reactor_unfix(e->loops[i], &memory);
+}
+
 static int build(struct engine *e, struct error *error)
 {
 	const struct engine_config *k = &e->config;
@@ -59,6 +89,7 @@ static int build(struct engine *e, struct error *error)
 		.page_size = k->page_size,
 		.block_size = k->block_size,
 		.subpage = k->subpage,
+		.direct = k->cache == ENGINE_NONE ? DIRECT_SPACE : 0,
 	};
 	struct writeback_config writeback = {
 		.dirty_limit = k->dirty_limit,
@@ -85,6 +116,7 @@ static int build(struct engine *e, struct error *error)
 		return error_set(error, err, "cache-size=%s: out of memory",
 			size_format(k->cache_size, size));
 	cache_set_wake(e->cache, throttle_wake, e->throttle);
+	fix_memory(e);
 	return 0;
 }
 
@@ -167,6 +199,7 @@ void engine_close(struct engine *e)
 {
 	if (!e)
 		return;
+	unfix_memory(e);
 	throttle_free(e->throttle);
 	writeback_free(e->writeback);
 	cache_free(e->cache);

@@ -35,24 +35,17 @@ static int direct_submit(struct request *r, struct engine_request *req)
 {
 	uint64_t size = r->e->placement->info.size;
 	uint64_t end = req->offset + req->length, align = align_of(r);
-	int n;
+	int err;
 
 	r->a = req->offset / align * align;
 	r->b = (end + align - 1) / align * align;
 	if (r->b > size)
 		r->b = size;
-	n = cache_payload(
-		r->e->cache, r->a, r->b - r->a, req->iov, ENGINE_INLINE_IOV);
-	if (n == -E2BIG) {
-		n = request_grow_iov(req, r->b - r->a);
-		if (!n)
-			n = cache_payload(r->e->cache, r->a, r->b - r->a,
-				req->iov, cache_max_iov(r->b - r->a));
-	}
-	if (n < 0)
-		return n;
-	req->niov = (unsigned)n;
-	return request_store(r, STORE_READ, 0, r->a, r->b - r->a, req->iov, n);
+	err = request_payload(req, r->a, r->b - r->a);
+	if (err)
+		return err;
+	return request_store(
+		r, STORE_READ, 0, r->a, r->b - r->a, req->iov, (int)req->niov);
 }
 
 /* Cut off what was only read for the alignment. */

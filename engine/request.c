@@ -41,27 +41,36 @@ int request_grow_iov(struct engine_request *req, uint64_t length)
 	return 0;
 }
 
-int engine_payload(struct engine_request *req)
+int request_payload(
+	struct engine_request *req, uint64_t offset, uint64_t length)
 {
 	struct cache *c = req->export->engine->cache;
-	int n;
+	bool direct = req->export->cache == ENGINE_NONE;
+	int n = (direct ? cache_direct_payload : cache_payload)(
+		c, offset, length, req->iov, ENGINE_INLINE_IOV);
+
+	if (n == -E2BIG) {
+		n = request_grow_iov(req, length);
+		if (!n)
+			n = cache_payload(c, offset, length, req->iov,
+				cache_max_iov(length));
+	}
+	if (n < 0)
+		return n;
+	req->niov = (unsigned)n;
+	return 0;
+}
+
+int engine_payload(struct engine_request *req)
+{
+	int err;
 
 	if (req->length > ENGINE_MAX_REQUEST)
 		return -EOVERFLOW;
-	n = cache_payload(
-		c, req->offset, req->length, req->iov, ENGINE_INLINE_IOV);
-	if (n == -E2BIG) {
-		n = request_grow_iov(req, req->length);
-		if (!n)
-			n = cache_payload(c, req->offset, req->length, req->iov,
-				cache_max_iov(req->length));
-	}
-	if (n < 0) {
+	err = request_payload(req, req->offset, req->length);
+	if (err)
 		engine_release(req); /* the room for it */
-		return n;
-	}
-	req->niov = (unsigned)n;
-	return 0;
+	return err;
 }
 
 static void drop_iov(struct engine_request *req)

@@ -200,6 +200,47 @@ static void populated_memory_is_there_at_once(void **state)
 	arena_destroy(&a);
 }
 
+#define POOL_FIRST CHUNK_FRAMES /* its first frame: of chunk 1 */
+#define POOL_END (5 * CHUNK_FRAMES)
+
+static bool in_pool(frame_t f)
+{
+	return f >= POOL_FIRST && f < POOL_END;
+}
+
+static void pool_is_in_one_piece_and_for_itself(void **state)
+{
+	struct arena *a = *state;
+	struct iovec where;
+	unsigned got;
+	frame_t f[4], other;
+
+	assert_int_equal(arena_alloc_pool(a, 1), 0); /* there is none yet */
+	assert_int_equal(arena_set_pool(a, 4 * CHUNK_SIZE), 0);
+	arena_pool(a, &where);
+	assert_ptr_equal(where.iov_base, arena_data(a, POOL_FIRST));
+	assert_int_equal(where.iov_len, 4 * CHUNK_SIZE);
+	f[0] = arena_alloc_pool(a, 1);
+	f[1] = arena_alloc_pool(a, CHUNK_FRAMES + 1);
+	f[2] = arena_alloc_pool(a, CHUNK_FRAMES);
+	assert_true(in_pool(f[0]) && in_pool(f[1]) && in_pool(f[2]));
+	assert_int_equal(arena_alloc_pool(a, 1), 0); /* it is full */
+	/* chunks in a row, or nothing */
+	arena_put(a, f[0], 1);
+	arena_put(a, f[2], CHUNK_FRAMES);
+	assert_int_equal(arena_alloc_pool(a, 2 * CHUNK_FRAMES), 0);
+	arena_put(a, f[1], CHUNK_FRAMES); /* not yet: a frame is left */
+	assert_int_equal(arena_alloc_pool(a, 4 * CHUNK_FRAMES), 0);
+	arena_put(a, f[1] + CHUNK_FRAMES, 1);
+	f[3] = arena_alloc_pool(a, 4 * CHUNK_FRAMES);
+	assert_int_equal(f[3], POOL_FIRST);
+	arena_put(a, f[3], 4 * CHUNK_FRAMES);
+	/* others never get it, however much they want */
+	for (unsigned n = 1; (other = arena_alloc(a, n, &got)); n = n % 40 + 1)
+		assert_false(in_pool(other) || in_pool(other + got - 1));
+	assert_int_equal(arena_alloc_pool(a, 4 * CHUNK_FRAMES), POOL_FIRST);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +252,7 @@ int main(void)
 		TEST(held_frame_in_the_middle_of_a_run_is_kept),
 		TEST(full_arena_says_so_and_works_again),
 		TEST(memory_is_given_back),
+		TEST(pool_is_in_one_piece_and_for_itself),
 		cmocka_unit_test(reserved_memory_may_all_be_locked),
 		cmocka_unit_test(populated_memory_is_there_at_once),
 #undef TEST

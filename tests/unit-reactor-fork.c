@@ -133,6 +133,7 @@ static void fork_and_run(enum reactor_backend backend, bool ask_before)
 {
 	FILE *file = tmpfile();
 	struct forked f = {0};
+	struct iovec fixed = {f.buf, sizeof f.buf};
 	struct error error;
 	int status;
 	pid_t pid;
@@ -140,6 +141,8 @@ static void fork_and_run(enum reactor_backend backend, bool ask_before)
 	assert_int_equal(write(fileno(file), "weir", 4), 4);
 	if (reactor_live_new(0, backend, &f.r, &error))
 		skip();
+	/* The child's own memory is what its loop must read to. */
+	assert_int_equal(reactor_fix(f.r, &fixed), 0);
 	if (ask_before)
 		forked_ask(&f, fileno(file));
 	pid = fork();

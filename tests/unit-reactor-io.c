@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -108,6 +109,50 @@ static void a_punched_range_reads_as_zeroes(void **state)
 	assert_int_equal(buf[8191], 0);
 }
 
+#define FIXED 65536
+
+/* Put fresh memory where the old was; what was fixed keeps the old. */
+static void replace(char *memory)
+{
+	assert_ptr_equal(
+		mmap(memory, FIXED, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+		memory);
+}
+
+static void fixed_memory_is_looked_up_once(void **state)
+{
+	struct loop *l = loop_of(state);
+	char *m = mmap(NULL, FIXED, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct iovec all = {m, FIXED}, piece = {m + 8192, 4096};
+	struct iovec two[] = {{m, 4096}, {m + 8192, 4096}};
+	char back[8192];
+	struct iovec in = {back, sizeof back};
+	bool uring = reactor_live_backend(l->r) == REACTOR_URING;
+
+	memset(m, 'a', FIXED);
+	assert_int_equal(reactor_fix(l->r, &all), 0);
+	replace(m);
+	memset(m, 'b', FIXED);
+	/* one piece of it goes by what was fixed; */
+	assert_int_equal(do_io(l, REACTOR_WRITE, &piece, 1, 0, 0), 4096);
+	assert_int_equal(do_io(l, REACTOR_READ, &in, 1, 0, 0), 8192);
+	assert_int_equal(back[0], uring ? 'a' : 'b');
+	assert_int_equal(back[4095], uring ? 'a' : 'b');
+	/* several do not, */
+	assert_int_equal(do_io(l, REACTOR_WRITE, two, 2, 0, 0), 8192);
+	assert_int_equal(do_io(l, REACTOR_READ, &in, 1, 0, 0), 8192);
+	assert_int_equal(back[0], 'b');
+	/* nor does anything once it is no longer fixed. */
+	reactor_unfix(l->r, &all);
+	memset(m, 'c', FIXED);
+	assert_int_equal(do_io(l, REACTOR_WRITE, &piece, 1, 0, 0), 4096);
+	assert_int_equal(do_io(l, REACTOR_READ, &in, 1, 0, 0), 8192);
+	assert_int_equal(back[0], 'c');
+	munmap(m, FIXED);
+}
+
 #define STORM 3000
 
 struct storm {
@@ -170,6 +215,7 @@ int main(void)
 		EACH_LOOP(a_read_at_the_end_is_short),
 		EACH_LOOP(a_bad_descriptor_is_an_error),
 		EACH_LOOP(a_punched_range_reads_as_zeroes),
+		EACH_LOOP(fixed_memory_is_looked_up_once),
 		EACH_LOOP(more_io_than_the_ring_holds_all_completes),
 	};
 

@@ -351,6 +351,8 @@ static const struct reactor_ops live_ops = {
 	.cancel = live_cancel,
 	.io = live_io,
 	.work = live_work,
+	.fix = live_fix,
+	.unfix = live_unfix,
 	.run = live_run,
 	.stop = live_stop,
 	.free = live_free,
@@ -432,6 +434,7 @@ void reactor_live_after_fork(struct reactor *r)
 		l->uring = NULL;
 		if (uring_new(l, &l->uring))
 			l->backend = REACTOR_THREADS;
+		live_fix_again(l);
 	}
 	while ((node = list_pop_head(&queued)))
 		live_io(r, list_entry(node, struct reactor_io, link));

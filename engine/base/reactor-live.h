@@ -20,6 +20,15 @@
 struct uring;
 struct pool;
 
+#define LIVE_FIXED 8 /* pieces of memory */
+
+/* Memory that is fixed; a length of 0: none. Read by the loop, written by any
+ * thread, under the lock. */
+struct live_fixed {
+	_Atomic(uintptr_t) base;
+	_Atomic(size_t) length;
+};
+
 /* Callbacks that are due. */
 struct live_ready {
 	struct list tasks, ios, works;
@@ -53,11 +62,19 @@ struct live {
 	pthread_mutex_t lock;
 	struct live_ready inbox;
 	bool woken; /* a wake-up is on its way */
+	struct live_fixed fixed[LIVE_FIXED];
 };
 
 /* Hand back an I/O or a work that is done. Helper threads. */
 void live_io_done(struct live *l, struct reactor_io *io);
 void live_work_done(struct live *l, struct reactor_work *work);
+
+/* --- reactor-fixed.c: memory that is fixed; any thread -------------------- */
+
+int live_fix(struct reactor *r, const struct iovec *memory);
+void live_unfix(struct reactor *r, const struct iovec *memory);
+/* Tell a new ring of all that is fixed; what it refuses no longer is. */
+void live_fix_again(struct live *l);
 
 /* --- reactor-uring.c: io_uring; loop thread only ------------------------- */
 
@@ -74,6 +91,10 @@ void uring_take(struct uring *u, struct list *to);
 
 /* Give the kernel what is queued; false: try again soon. */
 bool uring_submit(struct uring *u);
+
+/* Register piece `slot` of l->fixed, or forget it if its length is 0. 0 or
+ * -errno. Any thread. */
+int uring_fix(struct uring *u, unsigned slot, const struct iovec *memory);
 
 /* --- reactor-threads.c: helper threads; loop thread only ----------------- */
 

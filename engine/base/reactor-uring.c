@@ -9,6 +9,9 @@
  * 1. Submission is one system call an iteration, more only when there is
  *    more than a ring of it.
  * 2. No more is in flight than the completion ring holds: it never overflows.
+ * 3. I/O of one piece of memory that lies in what was fixed goes by that: the
+ *    kernel need not look up and pin its pages, which is a tenth of what a
+ *    direct I/O of 64K costs it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,20 +31,69 @@ struct uring {
 	struct io_uring ring;
 	struct list waiting; /* struct reactor_io */
 	unsigned inflight;   /* queued in the ring or with the kernel */
+	bool has_table;      /* of fixed memory */
 	ev_io watch;
 };
 
-static void uring_prepare(struct io_uring_sqe *sqe, struct reactor_io *io)
+/* The piece of fixed memory that the I/O lies in; -1: none. */
+static int uring_fixed(const struct live *l, const struct reactor_io *io)
+{
+	uintptr_t from;
+
+	if (io->niov != 1)
+		return -1;
+	from = (uintptr_t)io->iov->iov_base;
+	for (int i = 0; i < LIVE_FIXED; i++) {
+		size_t length = atomic_load_explicit(
+			&l->fixed[i].length, memory_order_acquire);
+		uintptr_t base = atomic_load_explicit(
+			&l->fixed[i].base, memory_order_relaxed);
+
+		if (from >= base && from - base < length &&
+			io->iov->iov_len <= length - (from - base))
+			return i;
+	}
+	return -1;
+}
+
+static void uring_prepare_fixed(
+	struct io_uring_sqe *sqe, struct reactor_io *io, int slot)
+{
+	unsigned length = (unsigned)io->iov->iov_len;
+
+	if (io->op == REACTOR_READ)
+		io_uring_prep_read_fixed(sqe, io->fd, io->iov->iov_base, length,
+			io->offset, slot);
+	else
+		io_uring_prep_write_fixed(sqe, io->fd, io->iov->iov_base,
+			length, io->offset, slot);
+}
+
+static void uring_prepare_vector(
+	struct io_uring_sqe *sqe, struct reactor_io *io)
 {
 	unsigned niov = (unsigned)io->niov;
 
+	if (io->op == REACTOR_READ)
+		io_uring_prep_readv(sqe, io->fd, io->iov, niov, io->offset);
+	else
+		io_uring_prep_writev(sqe, io->fd, io->iov, niov, io->offset);
+}
+
+static void uring_prepare(
+	const struct live *l, struct io_uring_sqe *sqe, struct reactor_io *io)
+{
+	int slot;
+
 	switch (io->op) {
 	case REACTOR_READ:
-		io_uring_prep_readv(sqe, io->fd, io->iov, niov, io->offset);
-		break;
 	case REACTOR_WRITE:
-		io_uring_prep_writev(sqe, io->fd, io->iov, niov, io->offset);
-		if (io->flags & REACTOR_IO_DSYNC)
+		slot = uring_fixed(l, io);
+		if (slot < 0)
+			uring_prepare_vector(sqe, io);
+		else
+			uring_prepare_fixed(sqe, io, slot);
+		if (io->op == REACTOR_WRITE && io->flags & REACTOR_IO_DSYNC)
 			sqe->rw_flags = RWF_DSYNC;
 		break;
 	case REACTOR_FSYNC:
@@ -71,7 +123,8 @@ static void uring_fill(struct uring *u)
 		if (!sqe)
 			return;
 		node = list_pop_head(&u->waiting);
-		uring_prepare(sqe, list_entry(node, struct reactor_io, link));
+		uring_prepare(u->live, sqe,
+			list_entry(node, struct reactor_io, link));
 		u->inflight++;
 	}
 }
@@ -124,6 +177,8 @@ static bool uring_probe(struct io_uring *ring)
 	static const int ops[] = {
 		IORING_OP_READV,
 		IORING_OP_WRITEV,
+		IORING_OP_READ_FIXED,
+		IORING_OP_WRITE_FIXED,
 		IORING_OP_FSYNC,
 		IORING_OP_FALLOCATE,
 	};
@@ -163,6 +218,21 @@ int uring_new(struct live *l, struct uring **out)
 	return 0;
 }
 
+int uring_fix(struct uring *u, unsigned slot, const struct iovec *memory)
+{
+	__u64 tag = 0;
+	int err = 0;
+
+	if (!u->has_table)
+		err = io_uring_register_buffers_sparse(&u->ring, LIVE_FIXED);
+	if (err < 0)
+		return err;
+	u->has_table = true;
+	err = io_uring_register_buffers_update_tag(
+		&u->ring, slot, memory, &tag, 1);
+	return err < 0 ? err : 0;
+}
+
 void uring_free(struct uring *u)
 {
 	ev_io_stop(u->live->loop, &u->watch);
@@ -200,6 +270,14 @@ bool uring_submit(struct uring *u)
 {
 	(void)u;
 	return true;
+}
+
+int uring_fix(struct uring *u, unsigned slot, const struct iovec *memory)
+{
+	(void)u;
+	(void)slot;
+	(void)memory;
+	return -ENOSYS;
 }
 
 #endif

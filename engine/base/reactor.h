@@ -94,6 +94,8 @@ struct reactor_ops {
 	void (*cancel)(struct reactor *r, struct reactor_timer *t);
 	void (*io)(struct reactor *r, struct reactor_io *io);
 	void (*work)(struct reactor *r, struct reactor_work *work);
+	int (*fix)(struct reactor *r, const struct iovec *memory); /* or NULL */
+	void (*unfix)(struct reactor *r, const struct iovec *memory);
 	void (*run)(struct reactor *r);
 	void (*stop)(struct reactor *r);
 	void (*free)(struct reactor *r);
@@ -151,6 +153,25 @@ static inline void reactor_io(struct reactor *r, struct reactor_io *io)
 static inline void reactor_work(struct reactor *r, struct reactor_work *work)
 {
 	r->ops->work(r, work);
+}
+
+/*
+ * File I/O will often use this memory: have the kernel pin and map it once,
+ * not for each I/O. Until reactor_unfix() it may be neither unmapped nor given
+ * back (madvise). 0, also where there is nothing to gain; -ENOMEM: more than
+ * the process may lock (RLIMIT_MEMLOCK), and others: then all works without.
+ * Any thread; blocks for the time that pinning takes.
+ */
+static inline int reactor_fix(struct reactor *r, const struct iovec *memory)
+{
+	return r->ops->fix ? r->ops->fix(r, memory) : 0;
+}
+
+/* Of what was fixed, or was not. Nothing of it may be in flight. */
+static inline void reactor_unfix(struct reactor *r, const struct iovec *memory)
+{
+	if (r->ops->unfix)
+		r->ops->unfix(r, memory);
 }
 
 /* Run the loop on the calling thread until reactor_stop(). Blocks. */

@@ -253,6 +253,10 @@ static void free_in_chunk(
 	struct arena_chunk *k = &a->chunk[c];
 	uint16_t before = k->free;
 
+	if (c <= a->pool_chunks) {
+		arena_free_pool(a, c, first, n);
+		return;
+	}
 	k->free |= (uint16_t)(((1U << n) - 1) << first);
 	a->broken_free += n;
 	if (k->free == ALL_FREE) {

@@ -24,11 +24,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #define FRAME_SHIFT 12
 #define FRAME_SIZE (1U << FRAME_SHIFT)
 #define CHUNK_FRAMES 16U
 #define CHUNK_SIZE (CHUNK_FRAMES * FRAME_SIZE)
+#define POOL_CHUNKS 256U /* the most that can be set aside */
 
 typedef uint32_t frame_t; /* 0: none */
 
@@ -50,6 +52,8 @@ struct arena {
 	uint32_t broken_free;    /* frames free in broken chunks */
 	uint32_t slack;          /* the most of those, while chunks are given */
 	uint32_t resident_whole; /* of the stack, those that have memory */
+	uint32_t pool_chunks;    /* set aside (pool.c), from chunk 1 on */
+	uint64_t pool_used[POOL_CHUNKS / 64]; /* a bit for each of them */
 };
 
 /* Reserve room for `bytes`. 0 or -ENOMEM. */
@@ -80,6 +84,20 @@ static inline frame_t arena_frame(const struct arena *a, const void *p)
  * *got; returns the first, or 0 if the arena is full.
  */
 frame_t arena_alloc(struct arena *a, unsigned want, unsigned *got);
+
+/* --- pool.c: memory set aside, in one place and never given back ---------- */
+
+/* Set so many bytes aside, POOL_CHUNKS at most. Before any is handed out. 0,
+ * or -ENOMEM. */
+int arena_set_pool(struct arena *a, uint64_t bytes);
+/* Where it is; a length of 0: there is none. */
+void arena_pool(const struct arena *a, struct iovec *out);
+/* Get `want` contiguous frames of it, each with one reference, or 0. */
+frame_t arena_alloc_pool(struct arena *a, unsigned want);
+/* Frames of its chunk `c` are free again. For arena.c, lock held. */
+void arena_free_pool(struct arena *a, uint32_t c, unsigned first, unsigned n);
+
+/* -------------------------------------------------------------------------- */
 
 /* One more reference for each of `n` frames from `f`. */
 static inline void arena_get(struct arena *a, frame_t f, unsigned n)

@@ -8,6 +8,10 @@
 
 #include "cache-impl.h"
 
+/* Of one payload in the memory set aside, bytes: longer ones gain nothing by
+ * it. */
+#define DIRECT_MAX (UINT64_C(1) << 20)
+
 unsigned cache_max_iov(uint64_t length)
 {
 	return (unsigned)(length / FRAME_SIZE) + 4;
@@ -50,6 +54,28 @@ int cache_payload(struct cache *c, uint64_t offset, uint64_t length,
 		n++;
 	}
 	return (int)n;
+}
+
+int cache_direct_payload(struct cache *c, uint64_t offset, uint64_t length,
+	struct iovec *iov, unsigned max)
+{
+	uint64_t skip = offset & (FRAME_SIZE - 1);
+	frame_t f = 0;
+
+	if (length && length <= DIRECT_MAX)
+		f = arena_alloc_pool(&c->arena,
+			(unsigned)((skip + length + FRAME_SIZE - 1) >>
+				FRAME_SHIFT));
+	if (!f)
+		return cache_payload(c, offset, length, iov, max);
+	iov[0].iov_base = arena_data(&c->arena, f) + skip;
+	iov[0].iov_len = length;
+	return 1;
+}
+
+void cache_direct_memory(const struct cache *c, struct iovec *out)
+{
+	arena_pool(&c->arena, out);
 }
 
 int frames_new(struct cache *c, struct page *p, unsigned i, unsigned n,

@@ -40,14 +40,17 @@ static void set_geometry(struct cache *c, const struct cache_config *k)
 /* Address space may be bounded, too (ulimit -v): then it can't grow. */
 static int reserve(struct cache *c, const struct cache_config *k)
 {
-	int err = arena_init(&c->arena, c->room + k->extra);
+	uint64_t others = k->extra + k->direct;
+	int err = arena_init(&c->arena, c->room + others);
 
 	if (err && c->room > k->cache_size) {
 		c->room = k->cache_size;
-		err = arena_init(&c->arena, c->room + k->extra);
+		err = arena_init(&c->arena, c->room + others);
 	}
+	if (!err && k->direct)
+		err = arena_set_pool(&c->arena, k->direct);
 	if (!err && k->populate)
-		err = arena_populate(&c->arena, k->cache_size);
+		err = arena_populate(&c->arena, k->direct + k->cache_size);
 	return err;
 }
 

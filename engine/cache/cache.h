@@ -59,6 +59,7 @@ struct cache_config {
 	uint64_t room;         /* bytes it may grow to; 0: cache_size */
 	uint64_t extra;        /* bytes of address space for payloads */
 	uint64_t readahead;    /* bytes, see cache_set_readahead() */
+	uint64_t direct;       /* bytes set aside: cache_direct_payload() */
 	bool populate;         /* have the memory at once */
 	uint32_t page_size;    /* bytes, a power of two */
 	uint32_t block_size;   /* bytes, a power of two <= page_size */
@@ -148,6 +149,15 @@ void cache_set_readahead(struct cache *c, uint64_t bytes);
  */
 int cache_payload(struct cache *c, uint64_t offset, uint64_t length,
 	struct iovec *iov, unsigned max);
+
+/*
+ * The same for a direct request: in the memory set aside for those, in one
+ * piece, while there is room; else as cache_payload() does.
+ */
+int cache_direct_payload(struct cache *c, uint64_t offset, uint64_t length,
+	struct iovec *iov, unsigned max);
+/* Where that memory is; a length of 0: there is none. */
+void cache_direct_memory(const struct cache *c, struct iovec *out);
 
 /* The most entries cache_payload() and a read of `length` can need. */
 unsigned cache_max_iov(uint64_t length);
