@@ -50,7 +50,8 @@ struct cursor {
 
 /* Where the parser stands between two reads. */
 struct conn_input {
-	unsigned char head[NBD_REQUEST_SIZE]; /* of a request, not whole yet */
+	/* Of a request, not whole yet. */
+	unsigned char head[NBD_EXTENDED_REQUEST_SIZE];
 	unsigned nhead;
 	struct request *cur; /* whose payload is arriving */
 	uint64_t skip;       /* bytes of a payload that nobody wants */
@@ -85,6 +86,7 @@ struct conn {
 	/* Negotiated. */
 	struct server_export *export;
 	bool structured;
+	bool extended; /* headers: 64-bit lengths; structured as well */
 	bool meta_allocation;
 
 	struct engine_client *client;

@@ -50,13 +50,21 @@ static int check_range(const struct request *rq)
 	return -EINVAL;
 }
 
+/* With extended headers a client says where a payload follows. */
+static unsigned may_have_payload(const struct request *rq)
+{
+	return rq->conn->extended && rq->type == NBD_CMD_WRITE
+		? NBD_CMD_FLAG_PAYLOAD_LEN
+		: 0;
+}
+
 int dispatch_check(const struct request *rq)
 {
 	const struct conn *c = rq->conn;
 
 	if (rq->type > NBD_CMD_BLOCK_STATUS || rq->type == NBD_CMD_DISC)
 		return -EINVAL;
-	if (rq->flags & ~flags_of[rq->type])
+	if (rq->flags & ~(flags_of[rq->type] | may_have_payload(rq)))
 		return -EINVAL;
 	if ((rq->flags & NBD_CMD_FLAG_DF) && !c->structured)
 		return -EINVAL;

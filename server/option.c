@@ -42,7 +42,8 @@ static void export_name(struct conn *c, const struct option *o)
 	struct server_export *x = NULL;
 	unsigned char answer[10 + 124] = {0};
 
-	if (o->length <= NBD_MAX_STRING)
+	/* Whoever knows of extended headers can say GO. */
+	if (o->length <= NBD_MAX_STRING && !c->extended)
 		x = server_find_export(
 			c->server, (const char *)o->data, o->length);
 	if (!x) {
@@ -171,6 +172,25 @@ static void structured_reply(struct conn *c, const struct option *o)
 			"NBD_OPT_STRUCTURED_REPLY takes no data");
 		return;
 	}
+	if (c->extended) {
+		handshake_refuse(c, o->number, NBD_REP_ERR_EXT_HEADER_REQD,
+			"extended headers are negotiated already");
+		return;
+	}
+	c->structured = true;
+	handshake_reply(c, o->number, NBD_REP_ACK, NULL, 0);
+}
+
+/* Every answer is structured then. */
+static void extended_headers(struct conn *c, const struct option *o)
+{
+	if (o->length || c->extended) {
+		handshake_refuse(c, o->number, NBD_REP_ERR_INVALID,
+			o->length ? "NBD_OPT_EXTENDED_HEADERS takes no data"
+				  : "extended headers are negotiated already");
+		return;
+	}
+	c->extended = true;
 	c->structured = true;
 	handshake_reply(c, o->number, NBD_REP_ACK, NULL, 0);
 }
@@ -194,6 +214,9 @@ void option_answer(struct conn *c, const struct option *o)
 		break;
 	case NBD_OPT_STRUCTURED_REPLY:
 		structured_reply(c, o);
+		break;
+	case NBD_OPT_EXTENDED_HEADERS:
+		extended_headers(c, o);
 		break;
 	case NBD_OPT_LIST_META_CONTEXT:
 	case NBD_OPT_SET_META_CONTEXT:

@@ -56,13 +56,29 @@ static void simple_reply(struct request *rq)
 /* The head of the one and last chunk; returns where its payload begins. */
 static unsigned char *chunk(struct request *rq, uint16_t type, size_t length)
 {
+	bool extended = rq->conn->extended;
 	unsigned char *p = rq->header;
 
-	p = nbd_put32(p, NBD_STRUCTURED_REPLY_MAGIC);
+	p = nbd_put32(p,
+		extended ? NBD_EXTENDED_REPLY_MAGIC
+			 : NBD_STRUCTURED_REPLY_MAGIC);
 	p = nbd_put16(p, NBD_REPLY_FLAG_DONE);
 	p = nbd_put16(p, type);
 	p = nbd_put64(p, rq->cookie);
-	return nbd_put32(p, (uint32_t)length);
+	if (!extended)
+		return nbd_put32(p, (uint32_t)length);
+	p = nbd_put64(p, rq->offset);
+	return nbd_put64(p, length);
+}
+
+static void finish_chunk(struct request *rq, const unsigned char *end)
+{
+	rq->nheader = (unsigned)(end - rq->header);
+}
+
+static void empty_chunk(struct request *rq)
+{
+	finish_chunk(rq, chunk(rq, NBD_REPLY_TYPE_NONE, 0));
 }
 
 static void error_chunk(struct request *rq)
@@ -70,8 +86,7 @@ static void error_chunk(struct request *rq)
 	unsigned char *p = chunk(rq, NBD_REPLY_TYPE_ERROR, 6);
 
 	p = nbd_put32(p, wire_error(rq->er.error));
-	nbd_put16(p, 0); /* no message */
-	rq->nheader = NBD_CHUNK_SIZE + 6;
+	finish_chunk(rq, nbd_put16(p, 0)); /* no message */
 }
 
 static void data_chunk(struct request *rq)
@@ -79,38 +94,55 @@ static void data_chunk(struct request *rq)
 	unsigned char *p;
 
 	if (!rq->ndata) {
-		chunk(rq, NBD_REPLY_TYPE_NONE, 0);
-		rq->nheader = NBD_CHUNK_SIZE;
+		empty_chunk(rq);
 		return;
 	}
 	p = chunk(rq, NBD_REPLY_TYPE_OFFSET_DATA, 8 + rq->ndata);
-	nbd_put64(p, rq->er.offset);
-	rq->nheader = NBD_CHUNK_SIZE + 8;
+	finish_chunk(rq, nbd_put64(p, rq->offset));
 }
 
 /*
- * The extents shrink to wire form where they lie. An extent may be longer
- * than 32 bits say, and more than was asked for: it is cut, and then the
- * last.
+ * The extents become wire form where they lie. One may be longer than was
+ * asked for, and than 32 bits say: it is cut, and then the last.
  */
-static void status_chunk(struct request *rq)
+static void put_extents(struct request *rq)
 {
 	struct engine_extent *from = rq->er.extents;
-	unsigned char *to = rq->tail, *p;
+	unsigned char *to = rq->tail;
 	uint64_t left = rq->length;
 
 	for (unsigned i = 0; i < rq->er.nextents && left; i++) {
 		struct engine_extent e = from[i];
 		uint64_t length = e.length < left ? e.length : left;
 
-		to = nbd_put32(to, (uint32_t)length);
-		to = nbd_put32(to, e.flags);
+		if (rq->conn->extended) {
+			to = nbd_put64(to, length);
+			to = nbd_put64(to, e.flags);
+		} else {
+			to = nbd_put32(to, (uint32_t)length);
+			to = nbd_put32(to, e.flags);
+		}
 		left -= length;
 	}
 	rq->ntail = (size_t)(to - rq->tail);
-	p = chunk(rq, NBD_REPLY_TYPE_BLOCK_STATUS, 4 + rq->ntail);
-	nbd_put32(p, NBD_CONTEXT_ALLOCATION);
-	rq->nheader = NBD_CHUNK_SIZE + 4;
+}
+
+_Static_assert(sizeof(struct engine_extent) >= 16,
+	"extents do not grow on their way to the wire");
+
+static void status_chunk(struct request *rq)
+{
+	unsigned char *p;
+
+	put_extents(rq);
+	if (!rq->conn->extended) {
+		p = chunk(rq, NBD_REPLY_TYPE_BLOCK_STATUS, 4 + rq->ntail);
+		finish_chunk(rq, nbd_put32(p, NBD_CONTEXT_ALLOCATION));
+		return;
+	}
+	p = chunk(rq, NBD_REPLY_TYPE_BLOCK_STATUS_EXT, 8 + rq->ntail);
+	p = nbd_put32(p, NBD_CONTEXT_ALLOCATION);
+	finish_chunk(rq, nbd_put32(p, (uint32_t)(rq->ntail / 16)));
 }
 
 void reply_queue(struct request *rq)
@@ -123,10 +155,13 @@ void reply_queue(struct request *rq)
 		rq->ndata = rq->length;
 	if (status && !rq->er.error)
 		status_chunk(rq);
-	else if (c->structured && rq->er.error && (read || status))
+	else if (rq->er.error &&
+		(c->extended || (c->structured && (read || status))))
 		error_chunk(rq);
 	else if (c->structured && read)
 		data_chunk(rq);
+	else if (c->extended)
+		empty_chunk(rq);
 	else
 		simple_reply(rq);
 	list_push_tail(&c->replies, &rq->link);

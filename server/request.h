@@ -24,16 +24,17 @@ struct request {
 	struct list link; /* conn->replies */
 	struct request *next_free;
 	uint64_t cookie;
+	uint64_t offset; /* bytes, as asked */
 	uint64_t cost;   /* bytes, in conn->inflight */
 	uint64_t mark;   /* FLUSH: conn->changes when it began */
-	uint32_t length; /* bytes */
+	uint64_t length; /* bytes */
 	uint16_t type, flags;
 	bool own;         /* the server's own flush: no answer */
 	bool holds_data;  /* engine_release() is due */
 	struct rxbuf *rx; /* where the payload lies */
 	/* The answer: header, then the engine's iov or `tail`. */
 	unsigned nheader;
-	unsigned char header[32];
+	unsigned char header[NBD_EXTENDED_CHUNK_SIZE + 8];
 	unsigned char *tail; /* owned */
 	size_t ntail;
 	size_t ndata; /* bytes in the engine's iov */

@@ -258,15 +258,35 @@ static void take_other(struct conn *c, struct request *rq)
 	dispatch_submit(rq);
 }
 
+static unsigned header_size(const struct conn *c)
+{
+	return c->extended ? NBD_EXTENDED_REQUEST_SIZE : NBD_REQUEST_SIZE;
+}
+
+static uint32_t header_magic(const struct conn *c)
+{
+	return c->extended ? NBD_EXTENDED_REQUEST_MAGIC : NBD_REQUEST_MAGIC;
+}
+
 static void decode(struct request *rq, const unsigned char *p)
 {
 	engine_request_init(&rq->er);
 	rq->flags = nbd_get16(p + 4);
 	rq->type = nbd_get16(p + 6);
 	rq->cookie = nbd_get64(p + 8);
-	rq->er.offset = nbd_get64(p + 16);
+	rq->offset = nbd_get64(p + 16);
+	rq->er.offset = rq->offset;
 	rq->er.error = 0;
-	rq->length = nbd_get32(p + 24);
+	rq->length = rq->conn->extended ? nbd_get64(p + 24) : nbd_get32(p + 24);
+}
+
+/* Do as many bytes as its length says follow it? */
+static bool has_payload(const struct request *rq)
+{
+	return rq->length &&
+		(rq->type == NBD_CMD_WRITE ||
+			(rq->conn->extended &&
+				rq->flags & NBD_CMD_FLAG_PAYLOAD_LEN));
 }
 
 static void take_request(struct conn *c, struct cursor *at)
@@ -274,7 +294,7 @@ static void take_request(struct conn *c, struct cursor *at)
 	struct request *rq;
 	int error;
 
-	if (nbd_get32(at->p) != NBD_REQUEST_MAGIC) {
+	if (nbd_get32(at->p) != header_magic(c)) {
 		log_debug("%s: not a request: bad magic", c->peer);
 		conn_kill(c);
 		return;
@@ -289,14 +309,14 @@ static void take_request(struct conn *c, struct cursor *at)
 		return;
 	}
 	decode(rq, at->p);
-	at->p += NBD_REQUEST_SIZE;
+	at->p += header_size(c);
 	rq->cost = REQUEST_COST;
 	c->worker->met++;
 	c->inflight += REQUEST_COST;
 	error = dispatch_check(rq);
 	if (!error)
 		dispatch_prepare(rq);
-	if (error && rq->type == NBD_CMD_WRITE && rq->length)
+	if (error && has_payload(rq))
 		write_skip(c, rq, error);
 	else if (error)
 		dispatch_fail(rq, error);
@@ -324,7 +344,7 @@ static void parse(struct conn *c, struct cursor *at)
 	while (c->state == CONN_OPEN && at->p < at->end) {
 		if (c->in.skip && !skip_payload(c, at))
 			return;
-		if (at->end - at->p < NBD_REQUEST_SIZE) {
+		if (at->end - at->p < header_size(c)) {
 			keep_head(c, at);
 			return;
 		}

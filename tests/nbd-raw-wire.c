@@ -180,7 +180,8 @@ static const char *reply_name(uint32_t type)
 	} names[] = {{1, "ack"}, {2, "server"}, {3, "info"}, {4, "meta"},
 		{0x80000001, "unsup"}, {0x80000002, "policy"},
 		{0x80000003, "invalid"}, {0x80000006, "unknown"},
-		{0x80000007, "shutdown"}, {0x80000009, "too-big"}};
+		{0x80000007, "shutdown"}, {0x80000009, "too-big"},
+		{0x8000000a, "ext-header-required"}};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (names[i].type == type)
@@ -285,15 +286,22 @@ void raw_meta(struct raw *r, const char *name)
 /* --- transmission --------------------------------------------------------- */
 
 void raw_request(struct raw *r, unsigned type, unsigned flags, uint64_t cookie,
-	uint64_t offset, uint32_t length)
+	uint64_t offset, uint64_t length)
 {
-	raw_put32(r, 0x25609513);
+	/* With extended headers a write says that its payload follows. */
+	if (r->extended && type == 1)
+		flags |= 0x20;
+	raw_put32(r, r->extended ? 0x21e41c71 : 0x25609513);
 	raw_put16(r, flags);
 	raw_put16(r, type);
 	raw_put64(r, cookie);
 	raw_put64(r, offset);
-	raw_put32(r, length);
-	r->read_length[cookie % MAX_REQUESTS] = type == 0 ? length : 0;
+	if (r->extended)
+		raw_put64(r, length);
+	else
+		raw_put32(r, (uint32_t)length);
+	r->read_length[cookie % MAX_REQUESTS] =
+		type == 0 ? (uint32_t)length : 0;
 }
 
 static void simple_answer(struct raw *r)
@@ -316,13 +324,27 @@ static void get_extents(struct raw *r, uint32_t length)
 	}
 }
 
-static void chunk_answer(struct raw *r)
+static void get_extents64(struct raw *r)
+{
+	uint32_t n;
+
+	printf(" context %u:", get32(r));
+	for (n = get32(r); n; n--) {
+		printf(" %" PRIu64, raw_get64(r));
+		printf("/%" PRIu64, raw_get64(r));
+	}
+}
+
+static void chunk_answer(struct raw *r, int extended)
 {
 	unsigned flags = raw_get16(r), type = raw_get16(r);
 	uint64_t cookie = raw_get64(r);
-	uint32_t length = get32(r);
+	uint64_t offset = extended ? raw_get64(r) : 0;
+	uint32_t length = extended ? (uint32_t)raw_get64(r) : get32(r);
 
 	printf("%" PRIu64, cookie);
+	if (extended)
+		printf(" of %" PRIu64 ":", offset);
 	if (type == 0) {
 		printf(" none");
 	} else if (type == 1) {
@@ -333,6 +355,8 @@ static void chunk_answer(struct raw *r)
 		printf(" %u of hole", get32(r));
 	} else if (type == 5) {
 		get_extents(r, length);
+	} else if (type == 6) {
+		get_extents64(r);
 	} else if (type & 0x8000) {
 		uint32_t error = get32(r);
 		char text[4096];
@@ -352,7 +376,9 @@ void raw_answer(struct raw *r)
 	if (magic == 0x67446698)
 		simple_answer(r);
 	else if (magic == 0x668e33ef)
-		chunk_answer(r);
+		chunk_answer(r, 0);
+	else if (magic == 0x6e8a278c)
+		chunk_answer(r, 1);
 	else
 		raw_die("not an answer: out of step");
 	printf("\n");

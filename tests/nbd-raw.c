@@ -18,7 +18,7 @@
  *	opt NUMBER LENGTH [HEX]         header with that length, then the bytes
  *	reply [N]                       read N option replies
  *	replies                         read option replies up to ACK or an error
- *	go NAME | info NAME | export NAME | list | structured | meta NAME
+ *	go NAME | info NAME | export NAME | list | structured | extended | meta NAME
  *	transmit                        read the answer to `export`
  *	read|trim|zero|cache|status COOKIE OFFSET LENGTH [FLAGS]
  *	write COOKIE OFFSET LENGTH BYTE [FLAGS]
@@ -118,6 +118,10 @@ static int handshake_command(struct raw *r, char **w)
 	} else if (!strcmp(w[0], "structured")) {
 		raw_option(r, 8, 0);
 		raw_replies(r);
+	} else if (!strcmp(w[0], "extended")) {
+		raw_option(r, 11, 0);
+		raw_replies(r);
+		r->extended = 1;
 	} else if (!strcmp(w[0], "export")) {
 		raw_option(r, 1, (uint32_t)strlen(name));
 		raw_put(r, name, strlen(name));
@@ -146,12 +150,12 @@ static int request_command(struct raw *r, char **w)
 		return 0;
 	if (type == 1) {
 		raw_request(r, type, (unsigned)(w[4] ? number(w, 5, 0) : 0),
-			cookie, offset, (uint32_t)length);
+			cookie, offset, length);
 		raw_put_fill(r, length, (unsigned)number(w, 4, 0));
 		return 1;
 	}
 	raw_request(r, type, (unsigned)(more ? number(w, 4, 0) : 0), cookie,
-		offset, (uint32_t)length);
+		offset, length);
 	return 1;
 }
 
@@ -160,7 +164,7 @@ static int other_command(struct raw *r, char **w)
 	if (!strcmp(w[0], "req") && w[1] && w[2] && w[3] && w[4] && w[5]) {
 		raw_request(r, (unsigned)number(w, 1, 0),
 			(unsigned)number(w, 2, 0), number(w, 3, 0),
-			number(w, 4, 0), (uint32_t)number(w, 5, 0));
+			number(w, 4, 0), number(w, 5, 0));
 	} else if (!strcmp(w[0], "fill") && w[1]) {
 		raw_put_fill(r, number(w, 1, 0), (unsigned)number(w, 2, 0));
 	} else if (!strcmp(w[0], "hex")) {

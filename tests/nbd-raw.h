@@ -13,6 +13,7 @@
 
 struct raw {
 	int fd;
+	int extended; /* headers, from now on */
 	unsigned char *out;
 	size_t nout, room;
 	/* By cookie: what was read, to know how much data follows. */
@@ -47,7 +48,7 @@ void raw_meta(struct raw *r, const char *name);
 
 /* Transmission: a header; one answer. */
 void raw_request(struct raw *r, unsigned type, unsigned flags, uint64_t cookie,
-	uint64_t offset, uint32_t length);
+	uint64_t offset, uint64_t length);
 void raw_answer(struct raw *r);
 
 #endif

@@ -22,7 +22,7 @@ opt 77 4 01020304
 reply
 opt 5 0
 reply
-opt 11 0
+opt 12 0
 reply
 info disk
 go nope
@@ -38,7 +38,7 @@ reply 10 meta 1 base:allocation
 reply 10 ack 
 reply 77 unsup
 reply 5 unsup
-reply 11 unsup
+reply 12 unsup
 reply 6 info 0 size 1048576 flags 0xded
 reply 6 info 3 min 1 preferred 4096 max 33554432
 reply 6 ack 
