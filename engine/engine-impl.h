@@ -66,7 +66,8 @@ struct engine {
 	struct throttle *throttle;
 	struct reactor **loops;
 	unsigned nloops;
-	_Atomic(unsigned) next_loop; /* for foreign threads */
+	_Atomic(unsigned) next_loop;   /* for foreign threads */
+	_Atomic(uint64_t) prefetching; /* bytes that prefetches may bring in */
 	uint64_t opened_ns;
 
 	pthread_mutex_t lock; /* exports, config */
@@ -109,7 +110,8 @@ struct request {
 	bool own_stripe; /* only this loop counts there */
 	struct cache_io io;
 	uint64_t admitted; /* write: admitted up to here */
-	uint64_t a, b;     /* past the cache: the whole blocks */
+	/* Past the cache: the whole blocks. A prefetch: bytes, where it ends. */
+	uint64_t a, b;
 	struct iovec *cut; /* past the cache: the piece's memory; owned */
 	int error;
 	unsigned char phase;

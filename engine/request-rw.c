@@ -35,26 +35,60 @@ int step_read(struct request *r)
 }
 
 /*
- * A prefetch may be for the whole device: a piece of it is on its way at a
- * time, and no more of it is brought in than half of the cache.
+ * A prefetch may be for the whole device. It never takes the place of what is
+ * in use: all that are under way together bring in half of the memory that is
+ * idle when they begin, and each ends early when there is not so much any more.
+ * The client is told of neither: a prefetch promises nothing.
  */
-int step_cache(struct request *r)
+static void prefetch_begin(struct request *r)
 {
 	const struct engine_request *req = request_front(r);
-	uint64_t most = cache_budget(r->e->cache) / 2;
-	uint64_t end = req->offset + (req->length < most ? req->length : most);
+	uint64_t want = req->offset + req->length - r->io.pos;
+	uint64_t most = cache_idle(r->e->cache) / 2;
+	uint64_t others = atomic_fetch_add(&r->e->prefetching, want);
+	uint64_t may = most > others ? most - others : 0;
+
+	if (want > may) {
+		atomic_fetch_sub(&r->e->prefetching, want - may);
+		want = may;
+	}
+	r->a = want;
+	r->b = r->io.pos + want;
+	r->phase = 1;
+}
+
+/* As far as `end`, a piece of it on its way at a time. */
+static int prefetch(struct request *r, uint64_t end)
+{
 	int err = 0;
 
-	if (req->export->cache == ENGINE_NONE)
-		return 0;
-	r->io.buf = NULL;
 	while (!err && r->io.pos < end) {
 		uint64_t stop =
 			r->io.pos / CACHE_PIECE * CACHE_PIECE + CACHE_PIECE;
 
 		r->io.end = stop < end ? stop : end;
+		if (r->loop && cache_idle(r->e->cache) < r->io.end - r->io.pos)
+			break;
 		err = cache_read(r->e->cache, &r->io);
 	}
+	return err;
+}
+
+int step_cache(struct request *r)
+{
+	const struct engine_request *req = request_front(r);
+	int err;
+
+	if (req->export->cache == ENGINE_NONE)
+		return 0;
+	r->io.buf = NULL;
+	if (!r->loop) /* what is there already */
+		return prefetch(r, req->offset + req->length);
+	if (!r->phase)
+		prefetch_begin(r);
+	err = prefetch(r, r->b);
+	if (err != -EINPROGRESS)
+		atomic_fetch_sub(&r->e->prefetching, r->a);
 	return err;
 }
 

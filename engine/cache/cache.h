@@ -109,6 +109,12 @@ void cache_uncharge(struct cache *c, uint64_t bytes);
 bool cache_make_room(struct cache *c, uint64_t bytes);
 
 /*
+ * Bytes of memory, about, that are free or hold what nobody used again: what
+ * may be taken for data that nobody asked for yet. Any thread; cheap.
+ */
+uint64_t cache_idle(struct cache *c);
+
+/*
  * Keep to the budget: reclaim, and if that is not enough forget the clean
  * blocks of [offset, end) in pages that others of their blocks keep. False:
  * dirty pages are in the way. Any thread; takes short locks.

@@ -22,24 +22,12 @@ void cache_set_readahead(struct cache *c, uint64_t bytes)
 	atomic_store_explicit(&c->readahead, bytes, memory_order_relaxed);
 }
 
-/* Bytes that are free or hold what was used once at most. */
-static uint64_t idle_memory(struct cache *c)
-{
-	int64_t used = atomic_load_explicit(&c->used, memory_order_relaxed);
-	int64_t pages =
-		atomic_load_explicit(&c->lru.inactive, memory_order_relaxed);
-	int64_t idle = (int64_t)cache_budget(c) - used +
-		(int64_t)(max_u64((uint64_t)pages, 1) << c->page_shift);
-
-	return idle > 0 ? (uint64_t)idle : 0;
-}
-
 /* What one stream may have ahead now: whole pairs of pages. Lock held. */
 static uint64_t window_now(struct cache *c)
 {
 	uint64_t most =
 		atomic_load_explicit(&c->readahead, memory_order_relaxed);
-	uint64_t room = idle_memory(c) / 2 / streams_active(&c->streams);
+	uint64_t room = cache_idle(c) / 2 / streams_active(&c->streams);
 
 	/* The size first: a huge value is rounded up after it. */
 	most = round_up(min_u64(most, cache_budget(c)), 2 * page_size(c));

@@ -126,6 +126,18 @@ bool cache_make_room(struct cache *c, uint64_t bytes)
 		(int64_t)cache_budget(c);
 }
 
+/* Pages are counted whole, as far as there can be so much. */
+uint64_t cache_idle(struct cache *c)
+{
+	int64_t size = (int64_t)cache_budget(c);
+	int64_t inactive = load(&c->lru.inactive) << c->page_shift;
+	int64_t used = load(&c->used);
+	int64_t clean = used - (int64_t)cache_charged(c);
+	int64_t idle = size - used + (inactive < clean ? inactive : clean);
+
+	return idle > 0 ? (uint64_t)idle : 0;
+}
+
 /* Forget the blocks of a busy page that are only a copy of the store's. One
  * that a fill is still under way for stays: the fill may bring older data. */
 static void drop_clean(struct cache *c, struct page *p, struct delta *d)
