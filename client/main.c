@@ -23,6 +23,8 @@ static const struct command commands[] = {
 	{"drop", "CONTROL", "empty a server's cache of what is clean",
 		cmd_drop},
 	{"info", "URI", "what a server says about its exports", cmd_info},
+	{"pool", "VERB PATH", "make, enlarge and look at pools, offline",
+		cmd_pool},
 	{"reset", "CONTROL", "zero a server's peaks and histograms", cmd_reset},
 	{"set", "CONTROL K=V...", "change a running server", cmd_set},
 	{"stats", "CONTROL", "a server's counters", cmd_stats},
