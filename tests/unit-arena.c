@@ -43,6 +43,7 @@ static void long_buffer_is_in_one_piece_from_a_chunk_on(void **state)
 	assert_int_not_equal(f, 0);
 	assert_int_equal(got, 4 * CHUNK_FRAMES);
 	assert_int_equal(f % CHUNK_FRAMES, 0);
+	assert_int_equal((uintptr_t)a->base % (2 * MIB), 0);
 	memset(arena_data(a, f), 1, (size_t)got * FRAME_SIZE);
 	assert_int_equal(arena_frame(a, arena_data(a, f + 5) + 17), f + 5);
 	arena_put(a, f, got);

@@ -23,6 +23,7 @@
 /* Free chunks that keep their memory, for the next writers: 24 MiB, less than
  * the 32 MiB that memory may be over the budget. */
 #define KEEP_RESIDENT 384U
+#define HUGE_PAGE (2U << 20) /* bytes; of most machines */
 
 #define STEP 1024U /* chunks opened for use at a time: 64 MiB */
 
@@ -38,6 +39,20 @@ static void unreserve(void *p, size_t bytes)
 {
 	if (p)
 		munmap(p, bytes);
+}
+
+/* From a huge page's start on, so that no chunk lies across two. */
+static void *reserve_aligned(size_t bytes)
+{
+	unsigned char *p = reserve(bytes + HUGE_PAGE);
+	size_t head = -(uintptr_t)p % HUGE_PAGE;
+
+	if (!p)
+		return NULL;
+	if (head)
+		munmap(p, head);
+	munmap(p + head + bytes, HUGE_PAGE - head);
+	return p + head;
 }
 
 /* Open entries [from, to) of an array of them for use. */
@@ -93,7 +108,7 @@ int arena_init(struct arena *a, uint64_t bytes)
 	if (chunks > UINT32_MAX / CHUNK_FRAMES)
 		return -ENOMEM;
 	pthread_mutex_init(&a->lock, NULL);
-	a->base = reserve(chunks * CHUNK_SIZE);
+	a->base = reserve_aligned(chunks * CHUNK_SIZE);
 	a->refs = reserve(chunks * CHUNK_FRAMES * sizeof(*a->refs));
 	a->chunk = reserve(chunks * sizeof(*a->chunk));
 	a->whole = reserve(chunks * sizeof(*a->whole));
