@@ -7,11 +7,15 @@
  *
  * Fills the span, then times `count` requests from each of `threads` foreign
  * threads, all hits: each is answered inside engine_submit(). Prints
- * requests/s, and ns and ns of processor time per request. Under `valgrind --tool=callgrind
- * --toggle-collect=engine_submit` it counts the instructions of a request.
+ * requests/s, and ns and ns of processor time per request. Under `valgrind
+ * --tool=callgrind --toggle-collect=engine_submit` it counts the instructions
+ * of a request.
  *
  * --payload: as weir-server does it, data is received into and sent from the
- * cache's own memory, so that nothing is copied.
+ * cache's own memory, so that nothing is copied. What multipage=off costs:
+ *
+ *   drive --op=write --bs=1M --payload multipage=off
+ *
  * --scatter: instead of filling the span, writes N times at random in it, and
  * tells the reads of the store before and after. What subpage=off costs:
  *
