@@ -69,11 +69,12 @@ uint64_t page_dirty(struct cache *c, struct shard *sh, struct page *p,
 {
 	unsigned had = 0, newly, unstable = 0;
 
-	if (p->dirty)
+	if (p->dirty) {
+		if (bitmap_all(page_map(c, p, MAP_DIRTY), first, count))
+			return 0;
 		had = bitmap_count(page_map(c, p, MAP_DIRTY), first, count);
+	}
 	newly = count - had;
-	if (!newly)
-		return 0;
 	if (p->unstable)
 		unstable = bitmap_count(
 			page_map(c, p, MAP_UNSTABLE), first, count);

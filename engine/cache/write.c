@@ -98,8 +98,13 @@ static int prepare(struct cache *c, struct page *p, const struct cache_io *io,
 {
 	uint64_t from = round_up(io->pos, FRAME_SIZE);
 	uint64_t to = round_down(stop, FRAME_SIZE);
+	frame_t first = page_frames(c, p)[frame_of(c, io->pos)];
 	int err;
 
+	/* Most often it is one frame, and nobody else's. */
+	if (!((io->pos ^ (stop - 1)) >> FRAME_SHIFT) && first &&
+		!arena_shared(&c->arena, first))
+		return 0;
 	if (!swaps(io) || from >= to)
 		return prepare_part(c, p, io->pos, stop, d);
 	err = prepare_part(c, p, io->pos, from, d);
