@@ -79,6 +79,10 @@ enum key_kind {
 	X(multipage, "multipage", "on|off", LIVE(BOOL),                        \
 		"write to a run of pages at once, off: a block at a" IND       \
 		"time, for comparison (default on)")                           \
+	X(throttle, "throttle", "MODE", LIVE(ENUM("ioless", "legacy", "off")), \
+		"how writers are slowed: ioless (default): they pause" IND     \
+		"before dirty-limit is met; legacy: they write back" IND       \
+		"themselves, for comparison; off: they wait at the limit")     \
 	X(dirty_limit, "dirty-limit", "SIZE|N%",                               \
 		LIVE(SHARE(dirty_limit_percent)),                              \
 		"most data not yet durable, N% is of cache-size" IND           \

@@ -133,6 +133,23 @@ struct request {
 _Static_assert(sizeof(struct request) <= ENGINE_PRIVATE_SIZE,
 	"a request's private part fits where the front end keeps it");
 
+/* The names of the modes are two, the values one. */
+_Static_assert(ENGINE_IOLESS == (int)THROTTLE_IOLESS &&
+		ENGINE_LEGACY == (int)THROTTLE_LEGACY &&
+		ENGINE_THROTTLE_OFF == (int)THROTTLE_OFF,
+	"engine_throttle is throttle_mode");
+
+static inline struct throttle_config engine_throttle_config(
+	const struct engine_config *c)
+{
+	return (struct throttle_config){
+		.mode = (enum throttle_mode)c->throttle,
+		.dirty_limit = c->dirty_limit,
+		.dirty_background = c->dirty_background,
+		.dirty_time_ns = c->dirty_time_ns,
+	};
+}
+
 static inline struct engine_request *request_front(struct request *r)
 {
 	return container_of((unsigned char *)r, struct engine_request, priv[0]);

@@ -99,7 +99,7 @@ static int build(struct engine *e, struct error *error)
 		.inflight = k->writeback_inflight,
 		.name = k->store,
 	};
-	struct throttle_config throttle = {k->dirty_limit, k->dirty_time_ns};
+	struct throttle_config throttle = engine_throttle_config(k);
 	char size[16];
 	int err = cache_new(&cache, e->placement, &e->cache);
 
@@ -110,8 +110,8 @@ static int build(struct engine *e, struct error *error)
 		err = writeback_new(&writeback, e->cache, e->placement,
 			e->loops[0], &e->writeback);
 	if (!err)
-		err = throttle_new(
-			e->cache, e->writeback, &throttle, &e->throttle);
+		err = throttle_new(e->cache, e->writeback, e->loops[0],
+			&throttle, &e->throttle);
 	if (err)
 		return error_set(error, err, "cache-size=%s: out of memory",
 			size_format(k->cache_size, size));

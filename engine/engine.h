@@ -43,16 +43,23 @@ enum engine_detect {
 	ENGINE_DETECT_UNMAP, /* as write-zeroes that may leave a hole */
 };
 
+enum engine_throttle {
+	ENGINE_IOLESS,       /* writers pause before the limit is met */
+	ENGINE_LEGACY,       /* writers write back themselves */
+	ENGINE_THROTTLE_OFF, /* writers wait at the limit */
+};
+
 struct engine_config {
 	char *store; /* spec; owned */
 	enum engine_cache_mode cache;
 	enum engine_detect detect_zeroes;
 	bool readonly;
-	uint64_t cache_size;       /* bytes */
-	uint32_t page_size;        /* bytes, 4K..1M, a power of two */
-	uint32_t block_size;       /* bytes, 512..page_size, a power of two */
-	bool subpage;              /* a page is readable in part */
-	bool multipage;            /* writes go by runs of pages */
+	uint64_t cache_size; /* bytes */
+	uint32_t page_size;  /* bytes, 4K..1M, a power of two */
+	uint32_t block_size; /* bytes, 512..page_size, a power of two */
+	bool subpage;        /* a page is readable in part */
+	bool multipage;      /* writes go by runs of pages */
+	enum engine_throttle throttle;
 	uint64_t dirty_limit;      /* bytes */
 	uint64_t dirty_background; /* bytes */
 	uint64_t dirty_time_ns;    /* 0: off */
@@ -240,6 +247,14 @@ void engine_request_init(struct engine_request *req);
  * engine_release(). Any thread, never blocks; -ENOMEM.
  */
 int engine_payload(struct engine_request *req);
+
+/*
+ * The same without memory of its own: the first bytes of another request's
+ * payload, which nobody may change any more. For who writes a lot and does
+ * not mind what. Both start at a multiple of 4K; the other is not shorter.
+ */
+int engine_payload_share(
+	struct engine_request *req, const struct engine_request *other);
 
 /*
  * Start a request. Returns true if it is complete already (a hit): `error`

@@ -137,7 +137,8 @@ static void shrink(struct throttle_waiter *w, uint64_t piece)
 /* Have the next piece admitted: 0, -EAGAIN or -EINPROGRESS. */
 static int admit(struct request *r, uint64_t end)
 {
-	struct engine_request *req = request_front(r);
+	struct throttle_client *client =
+		(struct throttle_client *)request_front(r)->client;
 	uint64_t stop = piece_end(r, end);
 	uint64_t bytes = dirtied(r, r->io.pos, stop);
 
@@ -145,12 +146,13 @@ static int admit(struct request *r, uint64_t end)
 		return -EIO;
 	r->io.end = stop;
 	if (!r->loop) {
-		if (!throttle_try(r->e->throttle, bytes))
+		if (!throttle_try(r->e->throttle, client, r->io.pos, bytes))
 			return -EAGAIN;
 	} else {
 		r->u.throttle = (struct throttle_waiter){
+			.offset = r->io.pos,
 			.bytes = bytes,
-			.client = (struct throttle_client *)req->client,
+			.client = client,
 			.reactor = r->loop,
 			.admitted = admitted,
 			.shrink = shrink,

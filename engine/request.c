@@ -73,6 +73,29 @@ int engine_payload(struct engine_request *req)
 	return err;
 }
 
+int engine_payload_share(
+	struct engine_request *req, const struct engine_request *other)
+{
+	uint64_t left = req->length;
+	int err = other->niov > ENGINE_INLINE_IOV
+		? request_grow_iov(req, other->length)
+		: 0;
+
+	if (err)
+		return err;
+	req->niov = 0;
+	for (unsigned i = 0; i < other->niov && left; i++) {
+		struct iovec *v = &req->iov[req->niov++];
+
+		*v = other->iov[i];
+		if (v->iov_len > left)
+			v->iov_len = left;
+		left -= v->iov_len;
+	}
+	cache_hold(req->export->engine->cache, req->iov, req->niov);
+	return 0;
+}
+
 static void drop_iov(struct engine_request *req)
 {
 	req->niov = 0;

@@ -50,7 +50,7 @@ static void apply(struct engine *e)
 		.error_timeout_ns = c->error_timeout_ns,
 		.inflight = c->writeback_inflight,
 	};
-	struct throttle_config throttle = {c->dirty_limit, c->dirty_time_ns};
+	struct throttle_config throttle = engine_throttle_config(c);
 
 	atomic_store(&e->multipage, c->multipage);
 	atomic_store(&e->detect_zeroes, c->detect_zeroes);

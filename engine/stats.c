@@ -177,6 +177,10 @@ static void throttle_json(struct engine *e, json_t *j)
 	throttle_counts(e->throttle, &t);
 	set(j, "dirty_limit_bytes", t.limit);
 	set(j, "write_bandwidth", t.bandwidth);
+	set(j, "freerun_bytes", t.freerun);
+	set(j, "setpoint_bytes", t.setpoint);
+	set(j, "dirty_ratelimit", t.ratelimit);
+	json_object_set_new(j, "position_ratio", json_real(t.position));
 	set(j, "throttle_checks", t.checks);
 	set(j, "pauses", t.pauses);
 	set(j, "pause_us_total", t.pause_us_total);

@@ -162,6 +162,7 @@ void plan_make(struct plan *p, uint64_t seed, unsigned ops)
 		p->readahead = p->page_size << random_below(&random, 5);
 	if (percent(&random, 50))
 		p->follow = (unsigned)between(&random, 1, 80);
+	p->throttle = (enum engine_throttle)random_below(&random, 3);
 	if (pool)
 		plan_pool(p, &random);
 }
@@ -169,6 +170,7 @@ void plan_make(struct plan *p, uint64_t seed, unsigned ops)
 void plan_print(const struct plan *p, char *buf, size_t size)
 {
 	static const char *const ends[] = {"in order", "shutdown", "power cut"};
+	static const char *const throttles[] = {"ioless", "legacy", "off"};
 	static const char modes[] = "btn"; /* back, through, none */
 	char exports[16 * MODEL_EXPORTS];
 	size_t n = 0;
@@ -181,11 +183,11 @@ void plan_print(const struct plan *p, char *buf, size_t size)
 		"%s%s readahead=%" PRIu64 " cache=%" PRIu64 " limit=%" PRIu64
 		" background=%" PRIu64
 		" exports=%s detect=%u clients=%u depth=%u faults=%#x"
-		" end=%s ops=%u",
+		" throttle=%s end=%s ops=%u",
 		p->size, p->page_size, p->block_size,
 		p->subpage ? "" : " subpage=off",
 		p->multipage ? "" : " multipage=off", p->readahead,
 		p->cache_size, p->dirty_limit, p->dirty_background, exports,
-		p->detect, p->clients, p->depth, p->faults, ends[p->end],
-		p->ops);
+		p->detect, p->clients, p->depth, p->faults,
+		throttles[p->throttle], ends[p->end], p->ops);
 }

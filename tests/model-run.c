@@ -150,6 +150,7 @@ static void configure(const struct run *run, struct engine_config *c)
 	c->block_size = p->block_size;
 	c->subpage = p->subpage;
 	c->multipage = p->multipage;
+	c->throttle = p->throttle;
 	c->readahead = p->readahead;
 	c->dirty_limit = p->dirty_limit;
 	c->dirty_background = p->dirty_background;

@@ -50,6 +50,7 @@ struct plan {
 	uint64_t dirty_expire_ns, error_timeout_ns;
 	uint32_t page_size, block_size;
 	bool subpage, multipage;
+	enum engine_throttle throttle;
 	uint64_t readahead; /* bytes */
 	unsigned follow;    /* of 100: go on where the last request ended */
 	unsigned exports, clients, depth;

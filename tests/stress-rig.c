@@ -63,6 +63,7 @@ void stress_open(struct stress *s, enum reactor_backend backend,
 	c.page_size = 16U << 10;
 	c.subpage = !plain;
 	c.multipage = !plain;
+	c.throttle = plain ? ENGINE_LEGACY : ENGINE_IOLESS;
 	if (engine_config_check(&c, &error) != 0)
 		die("config", &error);
 	if (engine_open(&c, s->loop, STRESS_LOOPS, &s->engine, &error) != 0)

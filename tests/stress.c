@@ -13,7 +13,7 @@ static const struct {
 	const char *name;
 	void (*run)(struct stress *s);
 	const char *spec;
-	bool plain; /* subpage and multipage are off */
+	bool plain; /* subpage, multipage off; throttle=legacy */
 } rounds[] = {
 	{"disjoint pieces of shared blocks", stress_pieces, "mem:4M", false},
 	{"overlapping writes", stress_overlap, "mem:4M", false},

@@ -337,9 +337,31 @@ static void limit_that_is_soon_written_is_not_paced(void **state)
 
 	(void)state;
 	control_limits(1000, 500, 0, 15000, &l);
-	assert_int_equal(l.freerun, 1000);
+	assert_false(control_paced(&l, 1000));
 	control_limits(6001, 3000, 0, 15000, &l);
-	assert_int_equal(l.freerun, 4500);
+	assert_true(control_paced(&l, 6000));
+}
+
+/* 1: the band is no wider than 200 ms of the store */
+static void band_is_as_narrow_as_pacing_allows(void **state)
+{
+	struct control_limits l;
+
+	(void)state;
+	control_limits(100000, 50000, 0, 15000, &l);
+	assert_int_equal(l.freerun, 97000);
+	assert_int_equal(l.setpoint, 98500);
+	/* nor does it start below the middle of background and limit */
+	control_limits(100000, 50000, 0, 150000, &l);
+	assert_int_equal(l.freerun, 75000);
+	assert_false(control_paced(&l, 75000));
+}
+
+static void chunk_is_half_of_the_limit(void **state)
+{
+	(void)state;
+	assert_int_equal(control_chunk(100000), 50000);
+	assert_int_equal(control_chunk(100), 1024);
 }
 
 int main(void)
@@ -363,6 +385,8 @@ int main(void)
 		cmocka_unit_test(
 			free_writer_asks_again_after_the_root_of_what_is_left),
 		cmocka_unit_test(limit_that_is_soon_written_is_not_paced),
+		cmocka_unit_test(band_is_as_narrow_as_pacing_allows),
+		cmocka_unit_test(chunk_is_half_of_the_limit),
 	};
 
 	return cmocka_run_group_tests_name("control", tests, NULL, NULL);

@@ -41,7 +41,8 @@ static int setup(void **state)
 		.inflight = 4 * MIB,
 		.name = "test",
 	};
-	struct throttle_config limit = {LIMIT, 0};
+	struct throttle_config limit = {
+		.mode = THROTTLE_OFF, .dirty_limit = LIMIT};
 	static const char *const name[] = {"a", "b", "c"};
 
 	assert_non_null(b);
@@ -49,7 +50,8 @@ static int setup(void **state)
 	assert_int_equal(writeback_new(&config, b->c->cache, b->c->placement,
 				 b->c->loop, &b->wb),
 		0);
-	assert_int_equal(throttle_new(b->c->cache, b->wb, &limit, &b->t), 0);
+	assert_int_equal(
+		throttle_new(b->c->cache, b->wb, b->c->loop, &limit, &b->t), 0);
 	cache_set_wake(b->c->cache, throttle_wake, b->t);
 	for (unsigned i = 0; i < 3; i++)
 		b->client[i] = throttle_client_get(b->t, name[i]);
@@ -122,7 +124,8 @@ static struct throttle_counts counts(struct bed *b)
 
 static void set_limit(struct bed *b, uint64_t limit)
 {
-	struct throttle_config config = {limit, 0};
+	struct throttle_config config = {
+		.mode = THROTTLE_OFF, .dirty_limit = limit};
 
 	throttle_set(b->t, &config);
 }
@@ -133,8 +136,8 @@ static void limit_is_exact(void **state)
 	struct writer x, y;
 
 	assert_true(ask(b, &x, 0, 0, LIMIT - BLOCK));
-	assert_true(throttle_try(b->t, BLOCK));
-	assert_false(throttle_try(b->t, 1));
+	assert_true(throttle_try(b->t, NULL, 0, BLOCK));
+	assert_false(throttle_try(b->t, NULL, 0, 1));
 	assert_false(ask(b, &y, 1, 0, BLOCK));
 	settle(b);
 	assert_false(y.in);
@@ -153,10 +156,10 @@ static void parked_writer_is_not_overtaken(void **state)
 	struct bed *b = *state;
 	struct writer x, y;
 
-	assert_true(throttle_try(b->t, LIMIT - BLOCK));
+	assert_true(throttle_try(b->t, NULL, 0, LIMIT - BLOCK));
 	assert_false(ask(b, &x, 0, 0, 2 * BLOCK));
 	/* this one would fit */
-	assert_false(throttle_try(b->t, BLOCK));
+	assert_false(throttle_try(b->t, NULL, 0, BLOCK));
 	assert_false(ask(b, &y, 1, 1, BLOCK));
 	settle(b);
 	assert_false(x.in || y.in);
@@ -175,7 +178,7 @@ static void clients_go_in_turn_and_each_in_its_order(void **state)
 	static const unsigned want[6] = {0, 3, 5, 1, 4, 2};
 	struct writer x[6];
 
-	assert_true(throttle_try(b->t, LIMIT));
+	assert_true(throttle_try(b->t, NULL, 0, LIMIT));
 	for (unsigned i = 0; i < 6; i++)
 		assert_false(ask(b, &x[i], i, client[i], BLOCK));
 	for (unsigned i = 0; i < 6; i++) {
@@ -192,7 +195,7 @@ static void wake_admits_all_that_fit(void **state)
 	struct bed *b = *state;
 	struct writer x[4];
 
-	assert_true(throttle_try(b->t, LIMIT));
+	assert_true(throttle_try(b->t, NULL, 0, LIMIT));
 	for (unsigned i = 0; i < 4; i++)
 		assert_false(ask(b, &x[i], i, -1, 4 * BLOCK));
 	cache_uncharge(b->c->cache, 11 * BLOCK);
@@ -210,7 +213,7 @@ static void raised_limit_admits(void **state)
 	struct bed *b = *state;
 	struct writer x;
 
-	assert_true(throttle_try(b->t, LIMIT));
+	assert_true(throttle_try(b->t, NULL, 0, LIMIT));
 	assert_false(ask(b, &x, 0, 0, BLOCK));
 	set_limit(b, LIMIT + BLOCK);
 	settle(b);
@@ -223,14 +226,14 @@ static void lowered_limit_lets_the_charge_fall(void **state)
 	struct bed *b = *state;
 	struct writer x;
 
-	assert_true(throttle_try(b->t, LIMIT));
+	assert_true(throttle_try(b->t, NULL, 0, LIMIT));
 	set_limit(b, LIMIT / 2);
 	assert_int_equal(cache_charged(b->c->cache), LIMIT);
 	assert_false(ask(b, &x, 0, 0, BLOCK));
 	cache_uncharge(b->c->cache, LIMIT / 2);
 	settle(b);
 	assert_false(x.in);
-	assert_false(throttle_try(b->t, 1));
+	assert_false(throttle_try(b->t, NULL, 0, 1));
 	cache_uncharge(b->c->cache, BLOCK);
 	settle(b);
 	assert_true(x.in);
@@ -243,7 +246,7 @@ static void parked_for_more_than_the_new_limit_asks_for_less(void **state)
 	struct bed *b = *state;
 	struct writer x[3];
 
-	assert_true(throttle_try(b->t, LIMIT));
+	assert_true(throttle_try(b->t, NULL, 0, LIMIT));
 	for (unsigned i = 0; i < 3; i++)
 		assert_false(ask(b, &x[i], i, (int)i, LIMIT / 4));
 	set_limit(b, 3 * BLOCK);
@@ -270,7 +273,7 @@ static void comes_late_with_too_much_and_asks_for_less(void **state)
 	struct writer x;
 
 	set_limit(b, 2 * BLOCK);
-	assert_true(throttle_try(b->t, 2 * BLOCK));
+	assert_true(throttle_try(b->t, NULL, 0, 2 * BLOCK));
 	assert_false(ask(b, &x, 0, 0, LIMIT / 4));
 	assert_int_equal(x.w.bytes, BLOCK);
 	cache_uncharge(b->c->cache, 2 * BLOCK);
@@ -285,7 +288,7 @@ static void dirt_is_written_for_who_is_parked(void **state)
 	struct cached_io *io = io_new(b->c, 0, LIMIT);
 	struct writer x;
 
-	assert_true(throttle_try(b->t, LIMIT));
+	assert_true(throttle_try(b->t, NULL, 0, LIMIT));
 	io->io.charge = LIMIT;
 	assert_int_equal(io_finish(b->c, io, cache_write), 0);
 	write_end(b->c, io);
@@ -316,7 +319,7 @@ static void pauses_are_measured(void **state)
 	struct bed *b = *state;
 	struct writer x;
 
-	assert_true(throttle_try(b->t, LIMIT));
+	assert_true(throttle_try(b->t, NULL, 0, LIMIT));
 	assert_false(ask(b, &x, 0, 0, BLOCK));
 	reactor_sim_run_until(
 		b->c->loop, reactor_now(b->c->loop) + 5 * NSEC_PER_MSEC);

@@ -17,6 +17,13 @@ unsigned cache_max_iov(uint64_t length)
 	return (unsigned)(length / FRAME_SIZE) + 4;
 }
 
+void cache_hold(struct cache *c, const struct iovec *iov, unsigned niov)
+{
+	for (unsigned i = 0; i < niov; i++)
+		arena_get(&c->arena, arena_frame(&c->arena, iov[i].iov_base),
+			arena_span(iov[i].iov_base, iov[i].iov_len));
+}
+
 void cache_release(struct cache *c, const struct iovec *iov, unsigned niov)
 {
 	for (unsigned i = 0; i < niov; i++)

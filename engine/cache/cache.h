@@ -168,6 +168,10 @@ void cache_direct_memory(const struct cache *c, struct iovec *out);
 /* The most entries cache_payload() and a read of `length` can need. */
 unsigned cache_max_iov(uint64_t length);
 
+/* Take one more reference to what is behind an iov of cache_payload(): the
+ * memory may not change from then on. */
+void cache_hold(struct cache *c, const struct iovec *iov, unsigned niov);
+
 /* Drop the references behind an iov of cache_payload() or cache_read(). */
 void cache_release(struct cache *c, const struct iovec *iov, unsigned niov);
 /* The same for the payload of a write from `offset` on with `give`, which came

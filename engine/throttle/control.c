@@ -12,7 +12,8 @@
 #define PAUSE_FIRST_NS (10 * NSEC_PER_MSEC)
 #define PAUSE_DOUBLING_NS 9.8e6 /* for each doubling of the writers */
 #define PAUSE_PAGES 32U         /* fewer are not worth a pause of their own */
-#define UNPACED_MSEC 400U
+#define CHUNK_PAGES 1024U       /* 4 MiB */
+#define BAND_MSEC 200U
 #define POSITION_MAX 2.0
 #define RESERVE_MAX 8.0
 #define THRESH_MIN 2U /* pages */
@@ -32,13 +33,17 @@ static uint64_t least(uint64_t a, uint64_t b)
 void control_limits(uint64_t thresh, uint64_t bg, uint64_t smoothed,
 	uint64_t bandwidth, struct control_limits *out)
 {
+	uint64_t band = bandwidth * BAND_MSEC / 1000;
+
 	thresh = most(thresh, THRESH_MIN);
 	if (bg >= thresh)
 		bg = thresh / 2;
 	out->thresh = thresh;
 	out->limit = most(thresh, smoothed);
 	out->freerun = (thresh + bg) / 2;
-	if (out->limit < bandwidth * UNPACED_MSEC / 1000)
+	if (band && out->limit > band)
+		out->freerun = most(out->freerun, out->limit - band);
+	if (out->limit < 2 * band)
 		out->freerun = out->limit;
 	out->setpoint = (out->freerun + out->limit) / 2;
 }
@@ -156,6 +161,11 @@ void control_pause(uint64_t dirty, uint64_t bandwidth, uint64_t ratelimit,
 		.min_ns = pages >= PAUSE_PAGES ? TICK_NS + t / 2 : t,
 		.quota = pages,
 	};
+}
+
+uint64_t control_chunk(uint64_t thresh)
+{
+	return most(thresh / 2, CONTROL_CHUNK_LEGACY);
 }
 
 static unsigned log2_floor(uint64_t n)

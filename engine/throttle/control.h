@@ -23,8 +23,11 @@
  *   0 +--------------+-----------+-------*----> dirty
  *     0           freerun     setpoint  limit
  *
- * 1. freerun = (thresh + bg) / 2, setpoint = (freerun + limit) / 2. At or
- *    below freerun nobody is paced.
+ * 1. freerun = (thresh + bg) / 2, or what the store writes in 200 ms below the
+ *    limit, if that is more; setpoint = (freerun + limit) / 2. At or below
+ *    freerun nobody is paced. The second is ours: pacing needs no wider band,
+ *    because the limit is exact and who meets it waits his turn, and what the
+ *    band takes is missing to the runs of many writers.
  * 2. P(freerun) = 2, P(setpoint) = 1, P(limit) = 0; P never rises with dirty
  *    in between, and is flat at the setpoint: small deviations are not
  *    answered, large ones are.
@@ -40,9 +43,8 @@
  *    device needs for all that is dirty. More writers pause for longer, so
  *    that the number of pauses in a second does not grow with them.
  * 8. The time a writer spent elsewhere counts as part of its pause.
- * 9. A limit that the device writes in less than 400 ms is not paced: the
- *    wait at the limit is no longer than the pauses would be, and all of a
- *    small limit is needed for runs that are long enough.
+ * 9. A limit that the store writes in less than 400 ms is not paced at all: the
+ *    wait at the limit is no longer than the pauses would be.
  *
  * Any thread; nothing here waits or keeps state of its own.
  */
@@ -71,6 +73,12 @@ struct control_limits {
  */
 void control_limits(uint64_t thresh, uint64_t bg, uint64_t smoothed,
 	uint64_t bandwidth, struct control_limits *out);
+
+/* Is a writer paced now? */
+static inline bool control_paced(const struct control_limits *l, uint64_t dirty)
+{
+	return dirty > l->freerun && l->freerun < l->limit;
+}
 
 /* The smoothed limit's next value; call at most every 200 ms. */
 uint64_t control_smooth(uint64_t smoothed, uint64_t thresh, uint64_t dirty);
@@ -106,6 +114,21 @@ struct control_pause {
 /* How long and how often to pause at a rate of `task_rate` = R * P. */
 void control_pause(uint64_t dirty, uint64_t bandwidth, uint64_t ratelimit,
 	uint64_t task_rate, struct control_pause *out);
+
+/* --- writing back -------------------------------------------------------- */
+
+#define CONTROL_CHUNK_LEGACY UINT64_C(1024) /* pages */
+
+/*
+ * Pages of one stream the flusher writes before it goes on to the next one:
+ * half of the limit, 4 MiB at least. Linux has half a second's, and an eighth
+ * of the limit at most; but what is not written of a stream has to be come
+ * back for, and while N are written evenly none has more than 2/N of the
+ * limit.
+ */
+uint64_t control_chunk(uint64_t thresh);
+
+/* --- a writer ------------------------------------------------------------ */
 
 /* One writer; `dirtied` is in bytes, for blocks may be smaller than pages. */
 struct control_writer {

@@ -20,41 +20,15 @@
  *     than a piece of it.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "../base/cleanup.h"
-#include "bandwidth.h"
-#include "throttle.h"
+#include "throttle-impl.h"
 
 #define PIECE_MAX (4U << 20) /* bytes */
 
-struct throttle_client {
-	struct list link;   /* in clients */
-	struct list ring;   /* in the ring while somebody is parked */
-	struct list parked; /* writers, in order */
-	struct throttle *throttle;
-	unsigned refs;
-	char identity[];
-};
-
-struct throttle {
-	struct cache *cache;
-	struct writeback *writeback;
-	_Atomic(uint64_t) limit; /* in force */
-	_Atomic(uint64_t) checks;
-	_Atomic(unsigned) parked;
-	pthread_mutex_t lock; /* the rest */
-	struct throttle_config config;
-	struct bandwidth bandwidth;
-	struct list clients, ring;
-	struct throttle_client *shared;
-	uint64_t pauses, pause_ns_total, pause_ns_max;
-};
-
 static void progressed(void *throttle);
+
+static void set_pace(struct throttle *t);
 
 /* The limit to be in force. Lock held. */
 static uint64_t limit_of(const struct throttle *t)
@@ -63,7 +37,7 @@ static uint64_t limit_of(const struct throttle *t)
 		&t->bandwidth, t->config.dirty_limit, t->config.dirty_time_ns);
 }
 
-int throttle_new(struct cache *c, struct writeback *wb,
+int throttle_new(struct cache *c, struct writeback *wb, struct reactor *loop,
 	const struct throttle_config *config, struct throttle **out)
 {
 	struct throttle *t = calloc(1, sizeof(*t));
@@ -72,18 +46,21 @@ int throttle_new(struct cache *c, struct writeback *wb,
 		return -ENOMEM;
 	t->cache = c;
 	t->writeback = wb;
+	t->loop = loop;
 	t->config = *config;
 	bandwidth_init(&t->bandwidth, 0, 0);
 	atomic_init(&t->limit, limit_of(t));
 	pthread_mutex_init(&t->lock, NULL);
 	list_init(&t->clients);
 	list_init(&t->ring);
+	pace_init(t);
 	t->shared = throttle_client_get(t, "");
 	if (!t->shared) {
 		throttle_free(t);
 		return -ENOMEM;
 	}
 	writeback_set_limit(wb, limit_of(t));
+	set_pace(t);
 	writeback_set_progress(wb, progressed, t);
 	*out = t;
 	return 0;
@@ -95,55 +72,9 @@ void throttle_free(struct throttle *t)
 		return;
 	list_for_each_safe (at, &t->clients)
 		free(list_entry(at, struct throttle_client, link));
+	pace_free(t);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
-}
-
-static struct throttle_client *find_client(
-	struct throttle *t, const char *identity)
-{
-	list_for_each (at, &t->clients) {
-		struct throttle_client *c =
-			list_entry(at, struct throttle_client, link);
-
-		if (!strcmp(c->identity, identity))
-			return c;
-	}
-	return NULL;
-}
-
-struct throttle_client *throttle_client_get(
-	struct throttle *t, const char *identity)
-{
-	size_t size = strlen(identity) + 1;
-	SCOPED_LOCK(&t->lock);
-	struct throttle_client *c = find_client(t, identity);
-
-	if (!c) {
-		c = calloc(1, sizeof(*c) + size);
-		if (!c)
-			return NULL;
-		memcpy(c->identity, identity, size);
-		c->throttle = t;
-		list_init(&c->ring);
-		list_init(&c->parked);
-		list_push_tail(&t->clients, &c->link);
-	}
-	c->refs++;
-	return c;
-}
-
-void throttle_client_put(struct throttle_client *c)
-{
-	if (!c)
-		return;
-
-	SCOPED_LOCK(&c->throttle->lock);
-
-	if (--c->refs)
-		return;
-	list_remove(&c->link);
-	free(c);
 }
 
 uint64_t throttle_piece(const struct throttle *t)
@@ -174,20 +105,107 @@ static bool fits(struct throttle *t, uint64_t bytes)
 	return cache_charge(t->cache, bytes, limit);
 }
 
+/* --- holding ------------------------------------------------------------- */
+
+void throttle_hold(struct throttle_client *c)
+{
+	c->held = true;
+	c->refs++;
+	atomic_store(&c->busy, true);
+}
+
+static void ring_add(struct throttle *t, struct throttle_client *c)
+{
+	list_push_tail(&t->ring, &c->ring);
+	atomic_fetch_add(&t->waiting, 1);
+}
+
+static void ring_remove(struct throttle *t, struct throttle_client *c)
+{
+	list_remove(&c->ring);
+	atomic_fetch_sub(&t->waiting, 1);
+}
+
+static void settle_busy(struct throttle_client *c)
+{
+	atomic_store(&c->busy, c->held || !list_empty(&c->parked));
+}
+
+void throttle_release(struct throttle *t, struct throttle_client *c)
+{
+	c->held = false;
+	if (!list_empty(&c->parked))
+		ring_add(t, c);
+	settle_busy(c);
+	client_put(c);
+}
+
+/* Has the client used its quota, and is it held for that? Lock held. */
+static bool balance(struct throttle *t, struct throttle_client *c,
+	uint64_t offset, uint64_t bytes)
+{
+	if (c->held)
+		return true;
+	if (atomic_load(&c->dirtied) < atomic_load(&c->quota))
+		return false;
+	switch (t->config.mode) {
+	case THROTTLE_IOLESS:
+		return pace_balance(t, c, offset, bytes);
+	case THROTTLE_LEGACY:
+		return legacy_balance(t, c, offset, bytes);
+	case THROTTLE_OFF:
+		break;
+	}
+	atomic_store(&c->quota, UINT64_MAX);
+	return false;
+}
+
+/* --- admission ----------------------------------------------------------- */
+
 /* Without the lock the limit may be lowered between looking at it and
  * charging: then the charge is given back. */
-bool throttle_try(struct throttle *t, uint64_t bytes)
+static bool charge(struct throttle *t, uint64_t bytes)
 {
 	uint64_t limit = atomic_load(&t->limit);
 
-	atomic_fetch_add_explicit(&t->checks, 1, memory_order_relaxed);
-	if (atomic_load(&t->parked) || !fits(t, bytes))
+	if (!fits(t, bytes))
 		return false;
 	if (atomic_load(&t->limit) >= limit ||
 		cache_charged(t->cache) <= atomic_load(&t->limit))
 		return true;
 	cache_uncharge(t->cache, bytes);
 	return false;
+}
+
+static void account(
+	struct throttle *t, struct throttle_client *c, uint64_t bytes)
+{
+	atomic_fetch_add_explicit(&c->dirtied, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&t->dirtied, bytes, memory_order_relaxed);
+}
+
+static bool balance_unlocked(struct throttle *t, struct throttle_client *c,
+	uint64_t offset, uint64_t bytes)
+{
+	if (atomic_load(&c->dirtied) < atomic_load(&c->quota))
+		return false;
+
+	SCOPED_LOCK(&t->lock);
+
+	return balance(t, c, offset, bytes);
+}
+
+bool throttle_try(struct throttle *t, struct throttle_client *c,
+	uint64_t offset, uint64_t bytes)
+{
+	if (!c)
+		c = t->shared;
+	atomic_fetch_add_explicit(&t->checks, 1, memory_order_relaxed);
+	if (atomic_load(&t->waiting) || atomic_load(&c->busy) ||
+		balance_unlocked(t, c, offset, bytes) || !charge(t, bytes))
+		return false;
+	account(t, c, bytes);
+	return true;
 }
 
 static void run_admitted(struct reactor_task *task)
@@ -203,13 +221,25 @@ static void unpark(struct throttle *t, struct throttle_waiter *w)
 {
 	uint64_t waited = reactor_now(w->reactor) - w->parked_ns;
 
-	atomic_fetch_sub(&t->parked, 1);
+	t->parked--;
 	t->pauses++;
 	t->pause_ns_total += waited;
 	if (waited > t->pause_ns_max)
 		t->pause_ns_max = waited;
 	w->task.fn = run_admitted;
 	reactor_post(w->reactor, &w->task);
+}
+
+/* The client has a parked writer that is next: to the ring, or held first.
+ * Before it queues up, not when it is its turn, or who is held would wait for
+ * two turns. Lock held. */
+static void queue_up(struct throttle *t, struct throttle_client *c)
+{
+	const struct throttle_waiter *w =
+		list_entry(c->parked.next, struct throttle_waiter, link);
+
+	if (!balance(t, c, w->offset, w->bytes))
+		ring_add(t, c);
 }
 
 /* Admit the first writer of the ring's first client. False: it does not fit,
@@ -225,21 +255,24 @@ static bool admit_next(struct throttle *t)
 	w = list_entry(c->parked.next, struct throttle_waiter, link);
 	if (!fits(t, w->bytes))
 		return false;
+	account(t, c, w->bytes);
 	list_remove(&w->link);
-	list_remove(&c->ring);
+	ring_remove(t, c);
 	if (!list_empty(&c->parked))
-		list_push_tail(&t->ring, &c->ring);
+		queue_up(t, c);
+	settle_busy(c);
 	unpark(t, w);
 	return true;
 }
 
-/* Admit all that fit. Asking for the wake comes before looking, so that a
- * charge that falls in between wakes us. Lock held. */
-static void admit_all(struct throttle *t)
+/* Asking for the wake comes before looking, so that a charge that falls in
+ * between wakes us. */
+bool throttle_admit_all(struct throttle *t)
 {
 	do
 		cache_want_wake(t->cache);
 	while (admit_next(t));
+	return !list_empty(&t->ring);
 }
 
 /* The limit was lowered since it asked. Lock held. */
@@ -252,37 +285,39 @@ static void shrink(struct throttle_waiter *w, uint64_t piece)
 bool throttle_admit(struct throttle *t, struct throttle_waiter *w)
 {
 	struct throttle_client *c = w->client ? w->client : t->shared;
+	bool press;
 
-	if (throttle_try(t, w->bytes))
+	if (throttle_try(t, c, w->offset, w->bytes))
 		return true;
 	w->parked_ns = reactor_now(w->reactor);
 	{
 		SCOPED_LOCK(&t->lock);
 
-		if (list_empty(&c->parked))
-			list_push_tail(&t->ring, &c->ring);
 		list_push_tail(&c->parked, &w->link);
-		atomic_fetch_add(&t->parked, 1);
+		t->parked++;
 		shrink(w, throttle_piece(t));
-		admit_all(t);
+		if (c->parked.next == &w->link && !c->held)
+			queue_up(t, c);
+		settle_busy(c);
+		press = throttle_admit_all(t);
 	}
-	writeback_press(t->writeback);
+	if (press)
+		writeback_press(t->writeback);
 	return false;
 }
 
 void throttle_wake(void *throttle)
 {
 	struct throttle *t = throttle;
-	bool parked;
+	bool press = false;
 
 	{
 		SCOPED_LOCK(&t->lock);
 
 		if (!list_empty(&t->ring))
-			admit_all(t);
-		parked = !list_empty(&t->ring);
+			press = throttle_admit_all(t);
 	}
-	if (parked)
+	if (press)
 		writeback_press(t->writeback);
 }
 
@@ -290,9 +325,9 @@ static void shrink_parked(struct throttle *t)
 {
 	uint64_t piece = throttle_piece(t);
 
-	list_for_each (at, &t->ring) {
+	list_for_each (at, &t->clients) {
 		struct throttle_client *c =
-			list_entry(at, struct throttle_client, ring);
+			list_entry(at, struct throttle_client, link);
 
 		list_for_each (w, &c->parked)
 			shrink(list_entry(w, struct throttle_waiter, link),
@@ -300,17 +335,35 @@ static void shrink_parked(struct throttle *t)
 	}
 }
 
+/* How much of a stream is written at once: legacy kernels had 4 MiB. */
+static uint64_t chunk_of(const struct throttle *t)
+{
+	return t->config.mode == THROTTLE_LEGACY
+		? CONTROL_CHUNK_LEGACY << CONTROL_PAGE_SHIFT
+		: control_chunk(atomic_load(&t->limit) >> CONTROL_PAGE_SHIFT)
+			<< CONTROL_PAGE_SHIFT;
+}
+
+/* An eighth of a second is on its way to the store: enough for it to choose
+ * from, and a flush does not wait for long behind it. */
+static void set_pace(struct throttle *t)
+{
+	writeback_set_pace(t->writeback, chunk_of(t),
+		(t->bandwidth.average << CONTROL_PAGE_SHIFT) / 8);
+}
+
 /* Put the limit in force that ought to be. Lock held. */
 static void renew_limit(struct throttle *t)
 {
 	uint64_t limit = limit_of(t);
 
+	set_pace(t);
 	if (limit == atomic_load(&t->limit))
 		return;
 	atomic_store(&t->limit, limit);
 	shrink_parked(t);
 	writeback_set_limit(t->writeback, limit);
-	admit_all(t);
+	throttle_admit_all(t);
 }
 
 void throttle_set(struct throttle *t, const struct throttle_config *config)
@@ -318,6 +371,10 @@ void throttle_set(struct throttle *t, const struct throttle_config *config)
 	SCOPED_LOCK(&t->lock);
 
 	t->config = *config;
+	list_for_each (at, &t->clients) /* the mode may be another */
+		atomic_store(
+			&list_entry(at, struct throttle_client, link)->quota,
+			0);
 	renew_limit(t);
 }
 
@@ -337,15 +394,20 @@ static void progressed(void *throttle)
 void throttle_counts(struct throttle *t, struct throttle_counts *out)
 {
 	SCOPED_LOCK(&t->lock);
+	struct control_limits l = throttle_limits(t);
 
 	*out = (struct throttle_counts){
+		.freerun = l.freerun << CONTROL_PAGE_SHIFT,
+		.setpoint = l.setpoint << CONTROL_PAGE_SHIFT,
+		.ratelimit = t->ratelimit.rate.ratelimit << CONTROL_PAGE_SHIFT,
+		.position = t->ratelimit.position,
 		.limit = atomic_load(&t->limit),
 		.bandwidth = t->bandwidth.average << BANDWIDTH_PAGE_SHIFT,
 		.checks = atomic_load(&t->checks),
 		.pauses = t->pauses,
 		.pause_us_total = t->pause_ns_total / NSEC_PER_USEC,
 		.pause_us_max = t->pause_ns_max / NSEC_PER_USEC,
-		.parked = atomic_load(&t->parked),
+		.parked = t->parked,
 	};
 }
 

@@ -25,13 +25,22 @@
 struct throttle;
 struct throttle_client;
 
-struct throttle_config {
-	uint64_t dirty_limit;   /* bytes */
-	uint64_t dirty_time_ns; /* 0: off */
+enum throttle_mode {
+	THROTTLE_IOLESS, /* writers pause below the limit (pace.c) */
+	THROTTLE_LEGACY, /* writers write back themselves (legacy.c) */
+	THROTTLE_OFF,    /* writers wait at the limit, and only there */
 };
 
-/* 0 or -ENOMEM. Before the flusher has begun anything. */
-int throttle_new(struct cache *c, struct writeback *wb,
+struct throttle_config {
+	enum throttle_mode mode;
+	uint64_t dirty_limit;      /* bytes */
+	uint64_t dirty_background; /* bytes */
+	uint64_t dirty_time_ns;    /* 0: off */
+};
+
+/* `loop` is the flusher's. 0 or -ENOMEM. Before the flusher has begun
+ * anything. */
+int throttle_new(struct cache *c, struct writeback *wb, struct reactor *loop,
 	const struct throttle_config *config, struct throttle **out);
 /* Nobody may be parked. Accepts NULL. */
 void throttle_free(struct throttle *t);
@@ -43,7 +52,7 @@ void throttle_client_put(struct throttle_client *c);
 
 struct throttle_waiter {
 	struct list link;
-	uint64_t bytes;
+	uint64_t offset, bytes;
 	struct throttle_client *client; /* NULL: the shared one */
 	struct reactor *reactor;
 	void (*admitted)(struct throttle_waiter *w); /* on reactor */
@@ -54,8 +63,10 @@ struct throttle_waiter {
 	uint64_t parked_ns;
 };
 
-/* Admit now, without waiting, or not at all. Any thread. */
-bool throttle_try(struct throttle *t, uint64_t bytes);
+/* Admit now, without waiting, or not at all; NULL is the shared client. Any
+ * thread. */
+bool throttle_try(struct throttle *t, struct throttle_client *c,
+	uint64_t offset, uint64_t bytes);
 
 /*
  * Admit `w->bytes` (at most throttle_piece()): true, or park: `admitted` is
@@ -80,6 +91,9 @@ struct throttle_counts {
 	uint64_t bandwidth; /* of the store, bytes per second */
 	uint64_t checks, pauses, pause_us_total, pause_us_max;
 	unsigned parked;
+	uint64_t freerun, setpoint; /* bytes */
+	uint64_t ratelimit;         /* of a writer, bytes per second */
+	double position;
 };
 void throttle_counts(struct throttle *t, struct throttle_counts *out);
 void throttle_reset_peaks(struct throttle *t);

@@ -80,6 +80,7 @@ static void flush_done(struct store_io *io)
 	struct writeback *wb = container_of(io, struct writeback, flush_io);
 
 	wb->flushing = false;
+	wb->flush_ns = reactor_now(wb->loop) - wb->flushed_ns;
 	cache_flush_end(wb->cache, wb->flush_number, io->error);
 	redo_flush_end(wb, io->error);
 	if (io->error) {
@@ -97,6 +98,7 @@ static void flush_begin(struct writeback *wb)
 	wb->flushing = true;
 	wb_busy(wb);
 	wb->flush_wanted = false;
+	wb->flushed_ns = reactor_now(wb->loop);
 	list_splice_tail(&wb->flush_now, &wb->flush_next);
 	wb->flush_covers = atomic_exchange(&wb->unflushed, 0);
 	redo_flush_begin(wb);

@@ -11,13 +11,19 @@
  * The background writes while more is dirty than the background threshold;
  * when writers are parked (pressed), until the charge is half of what it was;
  * and what is older than dirty-expire. Unstable bytes are flushed when they
- * are a quarter of the limit, at each tick, and when nothing else is left
+ * are a quarter of the limit, as often as is cheap while writers are slowed, at
+ * each tick, and when nothing else is left
  * that would let a parked writer go on.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "writeback-impl.h"
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
 
 /* --- the background ------------------------------------------------------ */
 
@@ -38,6 +44,15 @@ static bool wanted(struct writeback *wb)
 	return wb->back_expired || wb->pressing || wb_over_background(wb);
 }
 
+/* In the background no stretch is written for longer than a chunk, nor cut
+ * where the walk did not know of more. */
+static void next_stretch(struct writeback *wb)
+{
+	wb->back.follow = true;
+	if (wb->back.streak >= atomic_load(&wb->chunk))
+		walk_skip(wb, &wb->back);
+}
+
 /*
  * A walk that took nothing met only blocks under writeback, locked or
  * failing. The end of a write comes back here and the tick knows when a
@@ -48,15 +63,19 @@ static void background(struct writeback *wb)
 	if (wb->phase == PASS_WRITE || wb->quiet ||
 		reactor_now(wb->loop) < wb->flush_retry_ns)
 		return;
-	while (wb_room(wb) && wanted(wb)) {
+	while (wb_room_background(wb) && wanted(wb)) {
 		bool took, busy;
 
 		if (!wb->back.region &&
 			(walk_begin(wb, &wb->back, UINT64_MAX, UINT64_MAX) ||
 				!wb->back.region))
 			return;
-		if (walk_step(wb, &wb->back, true) == 0)
+		wb->back.background = !wb->back_expired;
+		if (walk_step(wb, &wb->back, true) == 0) {
+			if (!wb->back_expired)
+				next_stretch(wb);
 			continue;
+		}
 		took = wb->back.took;
 		busy = wb->back.busy;
 		walk_end(&wb->back);
@@ -99,6 +118,19 @@ static void expire(struct writeback *wb)
 
 /* --- the store flush ----------------------------------------------------- */
 
+/* Writers are slowed by what is unstable too: from half way between background
+ * and limit on it is flushed as often as does not cost much. */
+static bool overdue(struct writeback *wb)
+{
+	uint64_t slowed =
+		(atomic_load(&wb->limit) + atomic_load(&wb->background)) / 2;
+
+	uint64_t apart = earlier(FLUSH_SHARE * wb->flush_ns, FLUSH_MOST_NS);
+
+	return cache_charged(wb->cache) > slowed &&
+		reactor_now(wb->loop) >= wb->flushed_ns + apart;
+}
+
 static void consider_flush(struct writeback *wb)
 {
 	uint64_t unstable = cache_unstable(wb->cache);
@@ -109,17 +141,12 @@ static void consider_flush(struct writeback *wb)
 		wb->flush_wanted = true;
 	if (!unstable)
 		return;
-	if (unstable >= atomic_load(&wb->limit) / 4 ||
+	if (unstable >= atomic_load(&wb->limit) / 4 || overdue(wb) ||
 		(wb->pressing && !wb->ninflight))
 		wb->flush_wanted = true;
 }
 
 /* --- the tick ------------------------------------------------------------ */
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* How long until there may be something to do. */
 static uint64_t tick_delay(struct writeback *wb)
@@ -204,11 +231,12 @@ void wb_advance(struct writeback *wb)
 	pass_advance(wb);
 	ranges_advance(wb);
 	take_press(wb);
+	some_advance(wb);
 	background(wb);
 	consider_flush(wb);
 	flush_advance(wb);
 	wb_rest(wb);
-	atomic_store(&wb->saturated, !wb_room(wb));
+	atomic_store(&wb->saturated, !wb_room_background(wb));
 	set_tick(wb);
 	if (quiet && !wb->was_quiet && idle(wb)) {
 		reactor_timer_cancel(wb->loop, &wb->tick);

@@ -38,20 +38,49 @@ void wb_io_free_all(struct writeback *wb)
 		free(list_entry(at, struct wb_io, link));
 }
 
+static uint64_t power_of_two(uint64_t n)
+{
+	return UINT64_C(1) << (63 - __builtin_clzll(n | 512));
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t run_most(const struct writeback *wb, uint64_t share)
+{
+	uint64_t run = less(share, RUN_MAX);
+
+	run = less(run, wb->placement->info.max_io);
+	return power_of_two(less(run, atomic_load(&wb->inflight_max)));
+}
+
+/*
+ * How many bytes the background keeps under way. What is under way can't be
+ * dirtied, so of a small limit it is only a share: the rest gathers for long
+ * runs.
+ */
+static uint64_t wb_depth(const struct writeback *wb)
+{
+	uint64_t share = atomic_load(&wb->limit) / 32;
+	uint64_t depth = less(share, atomic_load(&wb->depth));
+
+	return less(depth, atomic_load(&wb->inflight_max));
+}
+
 /* A run no longer than an eighth of the limit, so that a small limit still
  * has some written while some is filled; and not longer than all that may be
  * under way. */
 uint64_t wb_run_max(const struct writeback *wb)
 {
-	uint64_t share = atomic_load(&wb->limit) / 8;
-	uint64_t run = share < RUN_MAX ? share : RUN_MAX;
-	uint32_t max_io = wb->placement->info.max_io;
+	return run_most(wb, atomic_load(&wb->limit) / 8);
+}
 
-	if (run > max_io)
-		run = max_io;
-	if (run > atomic_load(&wb->inflight_max))
-		run = atomic_load(&wb->inflight_max);
-	return UINT64_C(1) << (63 - __builtin_clzll(run | 512));
+/* In the background two fit in what may be under way. */
+uint64_t wb_run_background(const struct writeback *wb)
+{
+	return run_most(wb, wb_depth(wb) / 2);
 }
 
 /*
@@ -65,6 +94,14 @@ bool wb_room(const struct writeback *wb)
 		(wb->ninflight < INFLIGHT_MAX &&
 			wb->inflight_bytes + wb_run_max(wb) <=
 				atomic_load(&wb->inflight_max));
+}
+
+bool wb_room_background(const struct writeback *wb)
+{
+	return !wb->ninflight ||
+		(wb->ninflight < INFLIGHT_MAX &&
+			wb->inflight_bytes + wb_run_background(wb) <=
+				wb_depth(wb));
 }
 
 static void count(struct writeback *wb, const struct wb_io *x)

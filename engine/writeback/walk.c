@@ -48,7 +48,8 @@ static int take(struct writeback *wb, struct wb_walk *w, uint64_t region)
 	if (w->pos < region)
 		w->pos = region;
 	err = cache_take_dirty(wb->cache, w->pos,
-		region + cache_span(wb->cache), UINT64_MAX, wb_run_max(wb),
+		region + cache_span(wb->cache), UINT64_MAX,
+		w->background ? wb_run_background(wb) : wb_run_max(wb),
 		w->epoch, &x->run);
 	if (err) {
 		if (err == -EBUSY)
@@ -56,6 +57,9 @@ static int take(struct writeback *wb, struct wb_walk *w, uint64_t region)
 		wb_io_put(wb, x);
 		return -ENOENT;
 	}
+	if (x->run.offset != w->pos)
+		w->streak = 0;
+	w->streak += x->run.end - x->run.offset;
 	w->pos = x->run.end;
 	w->took = true;
 	w->busy |= x->run.skipped;
@@ -63,21 +67,53 @@ static int take(struct writeback *wb, struct wb_walk *w, uint64_t region)
 	return 0;
 }
 
+void walk_skip(struct writeback *wb, struct wb_walk *w)
+{
+	uint64_t span = cache_span(wb->cache);
+
+	w->streak = 0;
+	while (w->next + 1 < w->count &&
+		w->region[w->next + 1] == w->region[w->next] + span)
+		w->next++;
+	if (w->next < w->count)
+		w->next++;
+}
+
+/*
+ * The region under `next` is done. If a stretch was taken to its end or past
+ * it, into a region that the walk does not know of, that is the next one:
+ * once for each run, or it need never end.
+ */
+static void move_on(struct writeback *wb, struct wb_walk *w)
+{
+	uint64_t span = cache_span(wb->cache);
+	uint64_t region = w->pos - w->pos % span;
+
+	if (w->follow && region > w->region[w->next] &&
+		(w->next + 1 == w->count || w->region[w->next + 1] > region)) {
+		w->region[w->next] = region;
+		w->follow = false;
+	} else {
+		w->next++;
+	}
+}
+
 int walk_step(struct writeback *wb, struct wb_walk *w, bool skip_failing)
 {
 	uint64_t span = cache_span(wb->cache);
 
-	for (; w->next < w->count; w->next++) {
+	while (w->next < w->count) {
 		uint64_t region = w->region[w->next];
-		int err;
+		bool skip = w->pos >= region + span;
+		int err = -ENOENT;
 
-		if (w->pos >= region + span)
-			continue;
 		if (skip_failing && failing_waits(wb, region, region + span))
-			continue;
-		err = take(wb, w, region);
+			skip = true;
+		if (!skip)
+			err = take(wb, w, region);
 		if (err != -ENOENT)
 			return err;
+		move_on(wb, w);
 	}
 	return -ENOENT;
 }

@@ -17,6 +17,8 @@
 #define RUN_IOV 512        /* entries of its iovec; a 1M block needs 256 */
 #define INFLIGHT_MAX 64U   /* store writes at once */
 #define TICK_NS (5 * NSEC_PER_SEC)
+#define FLUSH_MOST_NS (200 * NSEC_PER_MSEC)
+#define FLUSH_SHARE 16U /* of the time at most one part is flushes */
 #define LOCKED_RETRY_NS NSEC_PER_MSEC
 #define RETRY_FIRST_NS (100 * NSEC_PER_MSEC)
 #define RETRY_MAX_NS (10 * NSEC_PER_SEC)
@@ -46,10 +48,13 @@ struct wb_failing {
 struct wb_walk {
 	uint64_t *region; /* owned */
 	size_t count, next;
-	uint64_t pos;   /* go on from here */
-	uint64_t epoch; /* take pages dirtied up to this one */
-	bool busy;      /* met blocks that could not be taken yet */
-	bool took;      /* took some */
+	uint64_t pos;    /* go on from here */
+	uint64_t epoch;  /* take pages dirtied up to this one */
+	bool busy;       /* met blocks that could not be taken yet */
+	bool took;       /* took some */
+	bool background; /* in short runs */
+	bool follow;     /* a stretch into regions that became dirty later */
+	uint64_t streak; /* bytes taken without a gap, up to pos */
 };
 
 enum pass_phase {
@@ -65,12 +70,14 @@ struct writeback {
 	const char *name;
 	_Atomic(uint64_t) limit, background, expire_ns, error_timeout_ns;
 	_Atomic(uint64_t) inflight_max; /* bytes of store writes at once */
+	_Atomic(uint64_t) chunk, depth; /* bytes; of the background */
 
 	/* any thread */
 	_Atomic(bool) kicked, ticking, pressed, saturated;
 	struct reactor_task kick;
 	pthread_mutex_t incoming_lock;
 	struct list incoming; /* syncs */
+	struct list some_incoming;
 	_Atomic(uint64_t) unflushed;
 	pthread_mutex_t failing_lock;
 	_Atomic(unsigned) nfailing;
@@ -108,6 +115,7 @@ struct writeback {
 	unsigned pass_writes;
 	int pass_error;
 
+	struct list some;    /* writers that write back themselves */
 	struct list ranges;  /* range syncs under way */
 	struct wb_walk back; /* the background's walk */
 	bool back_expired;   /* it goes through to its end */
@@ -120,6 +128,8 @@ struct writeback {
 	struct writeback_sync pass_flush; /* the pass, as one that waits */
 	bool flushing, flush_wanted;
 	uint64_t flush_number, flush_covers;
+	uint64_t flushed_ns;                     /* when the last one began */
+	uint64_t flush_ns;                       /* how long it took */
 	uint64_t flush_retry_ns, flush_delay_ns; /* after a failure */
 	_Atomic(uint64_t) flush_failing_ns;      /* since; 0: it works */
 	struct list flush_next, flush_now;       /* syncs that wait for it */
@@ -174,6 +184,8 @@ int walk_begin(struct writeback *wb, struct wb_walk *w, uint64_t before,
 void walk_end(struct wb_walk *w);
 /* Write the next run of the walk. 0, or -ENOENT at its end, or -ENOMEM. */
 int walk_step(struct writeback *wb, struct wb_walk *w, bool skip_failing);
+/* Go on behind the regions that follow each other here. */
+void walk_skip(struct writeback *wb, struct wb_walk *w);
 
 /* io.c */
 struct wb_io *wb_io_get(struct writeback *wb);
@@ -183,6 +195,9 @@ void wb_io_free_all(struct writeback *wb);
 uint64_t wb_run_max(const struct writeback *wb);
 /* Is there room for one more write that nobody waits for by itself? */
 bool wb_room(const struct writeback *wb);
+uint64_t wb_run_background(const struct writeback *wb);
+/* Is there room for one more background write? */
+bool wb_room_background(const struct writeback *wb);
 
 /* sync.c */
 void sync_take_incoming(struct writeback *wb);
@@ -192,6 +207,9 @@ void pass_end(struct writeback *wb, int error);
 void ranges_advance(struct writeback *wb);
 /* A write of [offset, end) failed; whoever waits for it fails. */
 void ranges_failed(struct writeback *wb, uint64_t offset, uint64_t end);
+
+/* some.c */
+void some_advance(struct writeback *wb);
 
 /* flush.c */
 /* Have `s` wait for a store flush that covers every write ended so far. */

@@ -16,6 +16,8 @@ static void init_lists(struct writeback *wb)
 	list_init(&wb->pass_waiters);
 	list_init(&wb->pass_queue);
 	list_init(&wb->ranges);
+	list_init(&wb->some);
+	list_init(&wb->some_incoming);
 	list_init(&wb->flush_next);
 	list_init(&wb->flush_now);
 	list_init(&wb->pass_flush.link);
@@ -40,6 +42,8 @@ int writeback_new(const struct writeback_config *config, struct cache *c,
 	atomic_init(&wb->limit, config->dirty_limit);
 	atomic_init(&wb->background, config->dirty_background);
 	atomic_init(&wb->inflight_max, config->inflight);
+	atomic_init(&wb->chunk, UINT64_MAX);
+	atomic_init(&wb->depth, UINT64_MAX);
 	atomic_init(&wb->expire_ns, config->dirty_expire_ns);
 	atomic_init(&wb->error_timeout_ns, config->error_timeout_ns);
 	pthread_mutex_init(&wb->incoming_lock, NULL);
@@ -79,6 +83,14 @@ void writeback_set_limit(struct writeback *wb, uint64_t limit)
 {
 	atomic_store(&wb->limit, limit);
 	wb_wake(wb);
+}
+
+void writeback_set_pace(struct writeback *wb, uint64_t chunk, uint64_t depth)
+{
+	if (depth < 2 * RUN_MAX)
+		depth = 2 * RUN_MAX;
+	atomic_store(&wb->chunk, chunk);
+	atomic_store(&wb->depth, depth);
 }
 
 void writeback_set_progress(

@@ -47,6 +47,11 @@ void writeback_set(struct writeback *wb, const struct writeback_config *config);
 /* The limit in force from now on, bytes. Any thread. */
 void writeback_set_limit(struct writeback *wb, uint64_t limit);
 
+/* How much of one stretch the background writes before it goes on to the next
+ * one, at first all of it, and how much it keeps under way at most, bytes. Any
+ * thread. */
+void writeback_set_pace(struct writeback *wb, uint64_t chunk, uint64_t depth);
+
 /* How much was written, and on a clock that stands still while neither a write
  * nor a flush of the store is under way. On the loop. */
 struct writeback_progress {
@@ -66,6 +71,20 @@ void writeback_set_progress(
 void writeback_kick(struct writeback *wb);
 /* A writer is parked: write until it can go on. Any thread. */
 void writeback_press(struct writeback *wb);
+
+/* A writer that writes back itself (throttle=legacy). */
+struct writeback_some {
+	struct list link; /* the flusher's */
+	/* on the flusher's loop; may ask again from inside */
+	void (*done)(struct writeback_some *s);
+	uint64_t place; /* bytes: where to begin; moves on */
+	uint64_t bytes; /* still to be written */
+};
+
+/* Give `bytes` of what is dirty to the store, from `place` on and round the
+ * end. `done` when that is in its queue, or nothing is left that could be:
+ * then `bytes` says so. Any thread; takes a short lock. */
+void writeback_some(struct writeback *wb, struct writeback_some *s);
 
 /* Somebody who waits for durability. */
 struct writeback_sync {
