@@ -311,6 +311,32 @@ static void dirty_memory_leaves_little_room_to_read_ahead(void **state)
 	served_free(s);
 }
 
+static void window_changes_while_a_stream_goes_on(void **state)
+{
+	struct served *s = serve("64M", "2M");
+	struct reader r = {.length = 64 * KIB, .left = 8 * MIB};
+	struct engine_setting off = {"readahead", "off"};
+	struct engine_setting on = {"readahead", "256K"};
+	struct error error;
+	uint64_t ahead;
+
+	(void)state;
+	read_all(s, &r, 1);
+	ahead = stat_of(s, "readahead_read_bytes");
+	assert_true(ahead > 8 * MIB);
+	assert_int_equal(engine_set(s->engine, &off, 1, &error), 0);
+	r.left = 8 * MIB;
+	read_all(s, &r, 1);
+	assert_int_equal(stat_of(s, "readahead_read_bytes"), ahead);
+	assert_int_equal(engine_set(s->engine, &on, 1, &error), 0);
+	r.left = 8 * MIB;
+	read_all(s, &r, 1);
+	assert_in_range(
+		stat_of(s, "store_read_bytes"), 24 * MIB, 24 * MIB + 256 * KIB);
+	assert_true(stat_of(s, "readahead_read_bytes") >= ahead + 7 * MIB);
+	served_free(s);
+}
+
 static void waiting_for_what_is_on_its_way_is_a_partial_hit(void **state)
 {
 	struct served *s = serve("128M", "2M");
@@ -342,6 +368,7 @@ int main(void)
 		cmocka_unit_test(no_more_than_the_window_is_ahead_of_a_reader),
 		cmocka_unit_test(nothing_is_read_past_the_end),
 		cmocka_unit_test(dirty_memory_leaves_little_room_to_read_ahead),
+		cmocka_unit_test(window_changes_while_a_stream_goes_on),
 		cmocka_unit_test(
 			waiting_for_what_is_on_its_way_is_a_partial_hit),
 	};
