@@ -84,9 +84,13 @@ static bool refusal_fits(const struct op *op)
  * they may be lost, and no flush may then succeed. */
 static bool may_be_lost(const struct run *run)
 {
+	/* A flush of a pool writes the map, too. */
+	unsigned how =
+		FAULT_FLUSH | (run->plan.pool ? FAULT_WRITE | FAULT_SHORT : 0);
+
 	for (unsigned i = 0; i < run->plan.exports; i++) {
 		if (run->plan.mode[i] == ENGINE_NONE)
-			return run->suffered & FAULT_FLUSH;
+			return run->suffered & how;
 	}
 	return false;
 }

@@ -64,12 +64,16 @@ static void plan_limits(struct plan *p, uint64_t *random)
 
 static void plan_exports(struct plan *p, uint64_t *random)
 {
+	unsigned others;
+
 	p->exports = (unsigned)between(random, 1, MODEL_EXPORTS);
 	p->clients = (unsigned)between(random, 1, MODEL_CLIENTS);
 	p->depth = (unsigned)between(random, 1, 24);
+	/* One mode, as most have it, or any mix over the same ranges. */
+	others = percent(random, 50) ? 10 : 60;
 	for (unsigned i = 0; i < p->exports; i++) {
 		p->mode[i] = ENGINE_WRITEBACK;
-		if (percent(random, 25))
+		if (percent(random, others))
 			p->mode[i] = percent(random, 50) ? ENGINE_WRITETHROUGH
 							 : ENGINE_NONE;
 		p->readonly[i] = i > 0 && percent(random, 15);

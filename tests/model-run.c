@@ -157,6 +157,7 @@ static void configure(const struct run *run, struct engine_config *c)
 	c->dirty_expire_ns = p->dirty_expire_ns;
 	c->error_timeout_ns = p->error_timeout_ns;
 	c->detect_zeroes = p->detect;
+	c->cache = p->mode[0];
 	if (engine_config_check(c, &error) != 0) {
 		fprintf(stderr, "%s\n", error.text);
 		abort();

@@ -40,6 +40,7 @@ static inline struct served *served_with(
 	assert_non_null(s);
 	s->loop = reactor_sim_new(1);
 	engine_config_init(&config);
+	config.cache = mode;
 	for (; *keys; keys += 2) {
 		if (engine_config_set(&config, keys[0], keys[1], &error))
 			fail_msg("%s", error.text);

@@ -24,6 +24,7 @@ static int setup(void **state)
 	assert_non_null(m);
 	m->r = rig_new(4 * MIB);
 	m->r->config.cache_size = 2 * MIB;
+	m->r->config.cache = ENGINE_NONE; /* its memory is set aside */
 	rig_open(m->r);
 	m->back = m->r->export;
 	m->through =
@@ -158,6 +159,48 @@ static void direct_writes_of_one_page_run_side_by_side(void **state)
 		assert_int_equal(ask_end(m->r, w[i]), 0);
 }
 
+/* --- writethrough -------------------------------------------------------- */
+
+static void writethrough_fua_is_no_more_than_a_flag(void **state)
+{
+	struct modes *m = *state;
+	struct ask *a = ask_of(
+		m->r, m->through, ENGINE_WRITE, 2, ENGINE_FUA, 0, 2 * BLOCK);
+
+	assert_int_equal(ask_end(m->r, a), 0);
+	assert_int_equal(rig_count(m->r, STORE_WRITE), 1);
+	assert_int_equal(m->r->log[0].flags, STORE_FUA);
+	assert_int_equal(rig_count(m->r, STORE_FLUSH), 0);
+	assert_true(rig_durable(m->r, 2, 0, 2 * BLOCK));
+	assert_int_equal(put(m, m->through, 3, 0, BLOCK), 0);
+	assert_int_equal(rig_count(m->r, STORE_WRITE), 2);
+	assert_int_equal(m->r->log[1].flags, 0);
+	assert_int_equal(rig_count(m->r, STORE_FLUSH), 0);
+}
+
+static void failed_writethrough_is_told_and_kept(void **state)
+{
+	struct modes *m = *state;
+
+	rig_break(m->r, STORE_WRITE, 1);
+	assert_int_equal(put(m, m->through, 2, 0, 2 * BLOCK), -EIO);
+	assert_true(rig_sees(m->r, 2, 0, 2 * BLOCK));
+	assert_int_equal(rig_flush(m->r), 0);
+	assert_true(rig_durable(m->r, 2, 0, 2 * BLOCK));
+}
+
+static void writethrough_zero_waits_for_its_ends(void **state)
+{
+	struct modes *m = *state;
+	struct ask *a =
+		ask_of(m->r, m->through, ENGINE_ZERO, 0, 0, 100, 2 * BLOCK);
+
+	assert_int_equal(ask_end(m->r, a), 0);
+	assert_int_equal(rig_count(m->r, STORE_ZERO), 1);
+	assert_int_equal(rig_bytes(m->r, STORE_WRITE), 2 * BLOCK);
+	assert_int_equal(stat_value(m->r->engine, "dirty_bytes"), 0);
+}
+
 /* --- one beside the other ------------------------------------------------ */
 
 static void direct_read_sees_what_was_answered_elsewhere(void **state)
@@ -251,6 +294,9 @@ int main(void)
 		T(direct_writers_of_one_block_lose_nothing),
 		T(direct_reads_run_side_by_side),
 		T(direct_writes_of_one_page_run_side_by_side),
+		T(writethrough_fua_is_no_more_than_a_flag),
+		T(failed_writethrough_is_told_and_kept),
+		T(writethrough_zero_waits_for_its_ends),
 		T(direct_read_sees_what_was_answered_elsewhere),
 		T(nothing_is_written_under_a_direct_read),
 		T(direct_read_waits_for_what_is_being_written),
