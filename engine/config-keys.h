@@ -59,7 +59,8 @@ enum key_kind {
 	X(store, "store", "SPEC", TEXT,                                        \
 		"where the blocks end up: raw:PATH or just PATH, "             \
 		"mem:SIZE," IND "null:SIZE, sim:PROFILE,OPTIONS,INNER (hdd, "  \
-		"usb, ssd, nvme," IND "msa), fault:OPTIONS,INNER")             \
+		"usb, ssd, nvme," IND "msa), fault:OPTIONS,INNER, "            \
+		"pool:SPEC")                                                   \
 	X(cache, "cache", "MODE", ENUM("writeback", "writethrough", "none"),   \
 		"writeback (default), writethrough or none")                   \
 	X(detect_zeroes, "detect-zeroes", "off|on|unmap",                      \
@@ -83,6 +84,15 @@ enum key_kind {
 		"how writers are slowed: ioless (default): they pause" IND     \
 		"before dirty-limit is met; legacy: they write back" IND       \
 		"themselves, for comparison; off: they wait at the limit")     \
+	X(placement, "placement", "delalloc|immediate",                        \
+		ENUM("delalloc", "immediate"),                                 \
+		"when a pool chooses where blocks go: when they are" IND       \
+		"written back (default), or as they arrive, for" IND           \
+		"comparison")                                                  \
+	X(append, "append", "async|serial", ENUM("async", "serial"),           \
+		"durable writes beyond the end of what a pool holds: at" IND   \
+		"once, with shared commits (default), or one at a time," IND   \
+		"for comparison")                                              \
 	X(dirty_limit, "dirty-limit", "SIZE|N%",                               \
 		LIVE(SHARE(dirty_limit_percent)),                              \
 		"most data not yet durable, N% is of cache-size" IND           \

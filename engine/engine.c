@@ -127,6 +127,8 @@ static int open_store(struct engine *e, struct error *error)
 		.spec = k->store,
 		.flags = k->readonly ? STORE_OPEN_READONLY : 0,
 		.home = e->loops[0],
+		.immediate = k->placement == ENGINE_IMMEDIATE,
+		.serial = k->append == ENGINE_APPEND_SERIAL,
 		.sabotage = k->pool_sabotage,
 	};
 	int err = placement_open(&config, &e->placement, error);

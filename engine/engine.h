@@ -49,6 +49,18 @@ enum engine_throttle {
 	ENGINE_THROTTLE_OFF, /* writers wait at the limit */
 };
 
+/* When a pool chooses where blocks go. */
+enum engine_placement {
+	ENGINE_DELALLOC,  /* when they are written back */
+	ENGINE_IMMEDIATE, /* as they arrive */
+};
+
+/* Durable writes beyond the end of what a pool holds. */
+enum engine_append {
+	ENGINE_APPEND_ASYNC,  /* at once, with shared commits */
+	ENGINE_APPEND_SERIAL, /* one at a time */
+};
+
 struct engine_config {
 	char *store; /* spec; owned */
 	enum engine_cache_mode cache;
@@ -60,6 +72,8 @@ struct engine_config {
 	bool subpage;        /* a page is readable in part */
 	bool multipage;      /* writes go by runs of pages */
 	enum engine_throttle throttle;
+	enum engine_placement placement;
+	enum engine_append append;
 	uint64_t dirty_limit;      /* bytes */
 	uint64_t dirty_background; /* bytes */
 	uint64_t dirty_time_ns;    /* 0: off */

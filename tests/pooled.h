@@ -29,6 +29,7 @@ struct pooled {
 	char inner[128];     /* the store's spec */
 	char spec[160];
 	unsigned flags, sabotage;
+	bool immediate, serial;
 	int fd;
 	unsigned char *map; /* what is durable */
 	uint64_t size;      /* of the store */
@@ -105,6 +106,8 @@ static inline int pooled_try(struct pooled *b, struct error *error)
 		.spec = b->spec,
 		.flags = b->flags,
 		.home = b->loop,
+		.immediate = b->immediate,
+		.serial = b->serial,
 		.sabotage = b->sabotage,
 	};
 	int err = placement_open(&config, &b->pool, error);

@@ -78,9 +78,10 @@ static void give_up(struct pool *p, int error)
 	struct checkpoint *c = &p->checkpoint;
 
 	if (!c->delay_ns)
-		log_error("store %s: cannot write a checkpoint: %s; will be "
-			  "tried again",
-			p->name, strerror(-error));
+		log_error("store %s: cannot write a checkpoint: %s; %s",
+			p->name, strerror(-error),
+			p->quiet ? "the journal is replayed instead"
+				 : "will be tried again");
 	pthread_rwlock_wrlock(&p->lock);
 	chain_release(p, &c->chain);
 	pthread_rwlock_unlock(&p->lock);
@@ -172,6 +173,8 @@ static int chunk_take(struct pool *p)
 		want = POOL_CHUNK_MAX;
 	if (want > p->base.info.max_io)
 		want = p->base.info.max_io / POOL_UNIT * POOL_UNIT;
+	if (free_space_largest(&p->space) < want)
+		pool_drop_ahead(p);
 	err = free_space_alloc(
 		&p->space, FREE_SPACE_NO_TARGET, want, &offset, &length);
 	if (err)

@@ -353,6 +353,7 @@ static void committed(struct pool *p)
 	atomic_fetch_add(&p->journal_bytes, c->bytes);
 	pthread_rwlock_wrlock(&p->lock);
 	pool_forget_fresh(p, &c->sealed);
+	pool_idle(p);
 	c->sealed.count = 0;
 	if (c->retired) {
 		c->retired->epoch = p->epoch;
@@ -375,6 +376,8 @@ static void commit_end(struct pool *p, int error, bool lost)
 	} else if (c->sealed.count) {
 		committed(p);
 	}
+	if (error && p->ending == ENDING_COMMIT)
+		p->ending = ENDING_CHECKPOINT; /* not again and again */
 	c->phase = COMMIT_NONE;
 	c->doomed = false;
 	free(c->buf);
@@ -390,7 +393,8 @@ static bool wanted(struct pool *p)
 
 	pthread_rwlock_rdlock(&p->lock);
 	want = !list_empty(&p->waiters) ||
-		(may && p->pending.count > share_records(p, PENDING_SHARE)) ||
+		(p->ending == ENDING_COMMIT && p->pending.count) ||
+		(may && p->pending.count >= p->pending_most) ||
 		(may && !list_empty(&p->hungry) && p->retiring &&
 			p->retiring->count);
 	pthread_rwlock_unlock(&p->lock);
@@ -421,6 +425,11 @@ void commit_advance(struct pool *p)
 		commit_write(p);
 	else
 		flush(p, COMMIT_DATA, data_flushed);
+}
+
+void commit_limits(struct pool *p)
+{
+	p->pending_most = share_records(p, PENDING_SHARE);
 }
 
 void commit_init(struct pool *p)

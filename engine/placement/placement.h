@@ -66,6 +66,8 @@ struct placement_config {
 	const char *spec;     /* "pool:SPEC", "pool:[SPEC]", or a store's */
 	unsigned flags;       /* STORE_OPEN_* */
 	struct reactor *home; /* the loop on which it keeps its books */
+	bool immediate;       /* pool: choose places in order of arrival */
+	bool serial;          /* pool: one appending durable write at a time */
 	unsigned sabotage;    /* POOL_SABOTAGE_*: 0 but in tests */
 };
 

@@ -170,6 +170,15 @@ struct checkpoint {
 	struct pool_flush flush;
 };
 
+/* --- space --------------------------------------------------------------- */
+
+#define STREAMS 64U
+
+/* A range of the device for which space is held ahead. */
+struct stream {
+	uint64_t logical, length; /* bytes */
+};
+
 /* --- the pool ------------------------------------------------------------ */
 
 struct pool {
@@ -177,17 +186,25 @@ struct pool {
 	struct reactor *home;
 	char *name; /* the spec, for messages; owned */
 	unsigned sabotage;
+	bool immediate, serial;
 
 	pthread_rwlock_t lock;
 	/* under lock */
 	struct extent_map map, tainted;
 	struct extent_map reserved; /* physical is logical */
 	struct extent_map placing;  /* of writes under way, not mapped yet */
+	struct extent_map ahead;    /* held for streams (pool-alloc.c) */
+	struct extent_map chosen;   /* immediate: where what is reserved goes */
+	struct stream stream[STREAMS];
+	unsigned next_stream;
+	bool allocated;   /* something, since the last commit */
+	uint64_t arrival; /* immediate: where the next goes */
 	struct free_space space;
 	uint64_t chains;     /* bytes of the chains on the store */
 	uint64_t allocating; /* bytes taken for writes under way */
 	struct records pending;
-	uint64_t recorded; /* records ever; the number of the last */
+	size_t pending_most; /* then a commit begins that nobody asked for */
+	uint64_t recorded;   /* records ever; the number of the last */
 	struct retired *retiring;
 	uint32_t fresh[FRESH_BUCKETS]; /* records not durable, by region */
 	uint64_t failures;             /* store flushes that failed */
@@ -195,6 +212,8 @@ struct pool {
 	bool broken;         /* it cannot be said any more what is durable */
 	struct list waiters; /* struct commit_waiter */
 	struct list hungry;  /* struct placement_waiter */
+	bool appending;      /* serial: one is under way */
+	struct list appends; /* struct pool_op that wait for their turn */
 	uint64_t epoch;
 	_Atomic(uint64_t) inflight[2]; /* ios by the parity of their epoch */
 
@@ -216,7 +235,11 @@ struct pool {
 	bool punching;
 	void (*quiet)(void *arg);
 	void *quiet_arg;
-	bool final;   /* the last checkpoint was tried */
+	enum {
+		ENDING_NOT,
+		ENDING_COMMIT,     /* the last commit was tried */
+		ENDING_CHECKPOINT, /* and the last checkpoint */
+	} ending;
 	bool resized; /* the superblock is to be written in any case */
 
 	_Atomic(uint64_t) journal_commits, journal_bytes;
@@ -278,16 +301,27 @@ void pool_reserve_wait(struct placement *p, struct placement_waiter *w);
 void pool_unreserve(struct placement *p, uint64_t offset, uint64_t length);
 /* Wait until space is freed; lock not held. */
 void pool_hunger(struct pool *p, struct placement_waiter *w);
+/* Home loop: free what can be; wake who waits for space. */
+void pool_free_advance(struct pool *p);
+
+/* pool-alloc.c; lock held for writing */
 /* Take space for a piece of a write of [logical, logical + want). */
 int pool_alloc(struct pool *p, uint64_t logical, uint64_t want,
 	uint64_t *physical, uint64_t *length);
 /* The write has ended. */
 void pool_placed(struct pool *p, uint64_t logical, uint64_t length);
-/* Home loop: free what can be; wake who waits for space. */
-void pool_free_advance(struct pool *p);
+/* Give up what is held ahead; false: there was nothing. */
+bool pool_drop_ahead(struct pool *p);
+/* A commit has ended: give it up if nothing was allocated since the last. */
+void pool_idle(struct pool *p);
+/* Immediate: choose places for a range that has none, and give them up. */
+int pool_choose_now(struct pool *p, uint64_t logical, uint64_t end);
+void pool_unchoose(struct pool *p, uint64_t logical, uint64_t end);
 
 /* commit.c; home loop */
 void commit_init(struct pool *p);
+/* The superblock is known. */
+void commit_limits(struct pool *p);
 /* Any thread. */
 void commit_wait(struct pool *p, struct commit_waiter *w);
 void commit_advance(struct pool *p);

@@ -346,12 +346,17 @@ static void write_begin(struct pool_op *op, bool last)
 	}
 }
 
+void pool_write_begin(struct pool_op *op)
+{
+	write_begin(op, false);
+}
+
 void pool_write(struct pool *p, struct store_io *io)
 {
 	struct pool_op *op = op_new(p, io);
 
-	if (op)
-		write_begin(op, false);
-	else
+	if (!op)
 		pool_answer(io, -ENOMEM);
+	else if (!append_waits(op))
+		write_begin(op, false);
 }

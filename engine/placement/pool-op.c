@@ -33,6 +33,8 @@ static void op_leave(struct pool_op *op)
 static void op_free(struct pool_op *op)
 {
 	op_leave(op);
+	if (op->append)
+		append_ended(op->pool);
 	if (op->piece != op->few)
 		free(op->piece);
 	free(op->child);

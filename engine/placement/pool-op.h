@@ -41,6 +41,8 @@ struct pool_op {
 	unsigned parity; /* of the epoch it looked the map up in */
 	bool entered;
 	bool commit;       /* FUA: a commit must follow */
+	bool append;       /* of those that go one at a time */
+	struct list link;  /* waits for its turn among them */
 	uint64_t failures; /* of flushes, when it was submitted */
 	int error;
 	union {
@@ -60,6 +62,12 @@ void op_submit(struct pool_op *op, enum store_op what, unsigned flags,
 /* Free it and answer: at once from a callback, or from a task. */
 void op_end(struct pool_op *op, int error);
 void op_end_later(struct pool_op *op, int error);
+/* pool-append.c: must it wait for its turn? Then it goes on by itself. */
+bool append_waits(struct pool_op *op);
+/* One that was `append` has ended: the next. */
+void append_ended(struct pool *p);
+/* pool-io.c: its turn has come. */
+void pool_write_begin(struct pool_op *op);
 /* Answer when all that is recorded is durable. */
 void op_commit(struct pool_op *op);
 

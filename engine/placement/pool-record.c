@@ -62,6 +62,8 @@ void pool_record(struct pool *p, const struct record *r)
 	p->pending.item[p->pending.count++] = *r;
 	p->recorded++;
 	count_fresh(p, r, 1);
+	if (p->pending.count == p->pending_most)
+		pool_kick(p);
 }
 
 bool pool_is_fresh(const struct pool *p, uint64_t offset, uint64_t end)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pool-space.c: promising space, choosing it, and getting it back.
+ * pool-space.c: promising space, and getting it back.
  *
  * Reserved is what was promised: unmapped ranges of the device that a write
  * will need space for, each once however often it is asked for. What is
@@ -19,8 +19,7 @@
 
 #include "pool-impl.h"
 
-#define SLACK_EXTENTS 1024U       /* for extents that trims split */
-#define NEAR (UINT64_C(64) << 20) /* bytes; a neighbour is no further off */
+#define SLACK_EXTENTS 1024U /* for extents that trims split */
 
 /* --- ios under way ------------------------------------------------------- */
 
@@ -95,24 +94,34 @@ static bool affordable(const struct pool *p, uint64_t bytes)
 	uint64_t extents = extent_map_count(&p->map) + SLACK_EXTENTS +
 		(promised + p->allocating) / POOL_UNIT;
 
-	return free_space_bytes(&p->space) + p->chains >=
+	/* Of what is chosen already the space is no longer free. */
+	return free_space_bytes(&p->space) + p->chains +
+		extent_map_mapped_bytes(&p->chosen) >=
 		promised + 2 * chain_bytes(extents);
+}
+
+/* Promise a hole of the map, [at, end). */
+static int promise_hole(struct pool *p, uint64_t at, uint64_t end)
+{
+	struct extent e = {.logical = at, .physical = at, .length = end - at};
+	uint64_t stop;
+	int err = 0;
+
+	for (; p->immediate && !err && next_hole(&p->chosen, &at, end, &stop);
+		at = stop)
+		err = pool_choose_now(p, at, stop);
+	return err ? err : extent_map_set(&p->reserved, &e, NULL, NULL);
 }
 
 static int promise(struct pool *p, uint64_t offset, uint64_t end)
 {
 	uint64_t stop;
+	int err = 0;
 
-	for (uint64_t at = offset; next_hole(&p->map, &at, end, &stop);
-		at = stop) {
-		struct extent e = {
-			.logical = at, .physical = at, .length = stop - at};
-		int err = extent_map_set(&p->reserved, &e, NULL, NULL);
-
-		if (err)
-			return err;
-	}
-	return 0;
+	for (uint64_t at = offset; !err && next_hole(&p->map, &at, end, &stop);
+		at = stop)
+		err = promise_hole(p, at, stop);
+	return err == -ENOSPC ? -EAGAIN : err;
 }
 
 int pool_reserve_locked(struct pool *p, uint64_t offset, uint64_t end)
@@ -121,12 +130,16 @@ int pool_reserve_locked(struct pool *p, uint64_t offset, uint64_t end)
 
 	if (!bytes)
 		return 0;
-	return affordable(p, bytes) ? promise(p, offset, end) : -EAGAIN;
+	if (!affordable(p, bytes) &&
+		(!pool_drop_ahead(p) || !affordable(p, bytes)))
+		return -EAGAIN;
+	return promise(p, offset, end);
 }
 
+/* Without memory the promise stands until the range is written. */
 void pool_unreserve_locked(struct pool *p, uint64_t offset, uint64_t end)
 {
-	/* Without memory the promise stands until the range is written. */
+	pool_unchoose(p, offset, end);
 	if (extent_map_count(&p->reserved))
 		extent_map_clear(
 			&p->reserved, offset, end - offset, NULL, NULL);
@@ -235,73 +248,6 @@ static bool anyone_hungry(struct pool *p)
 	any = !list_empty(&p->hungry);
 	pthread_rwlock_unlock(&p->lock);
 	return any;
-}
-
-/* --- choosing ------------------------------------------------------------ */
-
-static bool near_before(
-	const struct extent_map *m, uint64_t logical, uint64_t *target)
-{
-	struct extent e;
-
-	if (!extent_map_before(m, logical, &e) ||
-		logical - (e.logical + e.length) > NEAR)
-		return false;
-	*target = e.physical + (logical - e.logical);
-	return true;
-}
-
-/*
- * As far from a near neighbour on the store as on the device, so that what is
- * between them still fits in; without a neighbour, as far into the store as
- * into the device, so that streams begin far apart and have room to grow.
- */
-static uint64_t target_for(const struct pool *p, uint64_t logical, uint64_t end)
-{
-	const struct super *s = &p->super;
-	uint64_t start = s->journal_offset + s->journal_size;
-	uint64_t room = s->physical_size - start, target;
-	struct extent e;
-
-	if (near_before(&p->placing, logical, &target) ||
-		near_before(&p->map, logical, &target))
-		return target;
-	if (extent_map_find(&p->map, logical, &e) && e.logical - end <= NEAR &&
-		e.physical >= start + (e.logical - logical))
-		return e.physical - (e.logical - logical);
-	if (room >= s->logical_size)
-		return start + logical;
-	return start +
-		(uint64_t)((unsigned __int128)logical * room /
-			s->logical_size) /
-		POOL_UNIT * POOL_UNIT;
-}
-
-int pool_alloc(struct pool *p, uint64_t logical, uint64_t want,
-	uint64_t *physical, uint64_t *length)
-{
-	struct extent e = {.logical = logical};
-	int err = free_space_alloc(&p->space,
-		target_for(p, logical, logical + want), want, physical, length);
-
-	if (err)
-		return err;
-	e.physical = *physical;
-	e.length = *length;
-	err = extent_map_set(&p->placing, &e, NULL, NULL);
-	if (err) {
-		free_space_add(&p->space, *physical, *length);
-		return err;
-	}
-	p->allocating += *length;
-	return 0;
-}
-
-void pool_placed(struct pool *p, uint64_t logical, uint64_t length)
-{
-	p->allocating -= length;
-	/* Only a hint: without memory it may stay. */
-	extent_map_clear(&p->placing, logical, length, NULL, NULL);
 }
 
 /* --- getting it back ----------------------------------------------------- */

@@ -14,19 +14,30 @@
 
 /* --- the home loop ------------------------------------------------------- */
 
-/* Nothing under way? The last thing is a checkpoint, so that the next open
- * has nothing to replay. */
+static bool is_quiet(struct pool *p)
+{
+	return p->commit.phase == COMMIT_NONE && !p->punching &&
+		list_empty(&p->busy) &&
+		p->checkpoint.phase == CHECKPOINT_NONE &&
+		!atomic_load(&p->kicked); /* comes here again */
+}
+
+/* Nothing under way? At the end comes what nobody flushed, as far as it can
+ * be written, and a checkpoint: the next open has nothing to replay. */
 static void quiesce_advance(struct pool *p)
 {
 	void (*quiet)(void *arg) = p->quiet;
-	bool freeing = p->punching || !list_empty(&p->busy);
 
-	if (!quiet || p->commit.phase != COMMIT_NONE || freeing ||
-		p->checkpoint.phase != CHECKPOINT_NONE ||
-		atomic_load(&p->kicked)) /* comes here again */
+	if (!quiet || !is_quiet(p))
 		return;
-	if (!p->final) {
-		p->final = true;
+	if (p->ending == ENDING_NOT) {
+		p->ending = ENDING_COMMIT;
+		commit_advance(p);
+		if (!is_quiet(p))
+			return;
+	}
+	if (p->ending == ENDING_COMMIT) {
+		p->ending = ENDING_CHECKPOINT;
 		if (checkpoint_last(p))
 			return;
 	}
@@ -149,6 +160,8 @@ static void pool_close(struct placement *placement)
 	extent_map_destroy(&p->tainted);
 	extent_map_destroy(&p->reserved);
 	extent_map_destroy(&p->placing);
+	extent_map_destroy(&p->ahead);
+	extent_map_destroy(&p->chosen);
 	free_space_destroy(&p->space);
 	pthread_rwlock_destroy(&p->lock);
 	store_close(p->base.store);
@@ -168,10 +181,10 @@ static const struct placement_ops pool_ops = {
 
 static int init_trees(struct pool *p)
 {
-	struct extent_map *maps[] = {
-		&p->map, &p->tainted, &p->reserved, &p->placing};
+	struct extent_map *maps[] = {&p->map, &p->tainted, &p->reserved,
+		&p->placing, &p->ahead, &p->chosen};
 
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
 		if (extent_map_init(maps[i]))
 			return -ENOMEM;
 	}
@@ -189,8 +202,11 @@ static struct pool *pool_new(
 	p->base.store = store;
 	p->home = config->home;
 	p->sabotage = config->sabotage;
+	p->immediate = config->immediate;
+	p->serial = config->serial;
 	pthread_rwlock_init(&p->lock, NULL);
 	list_init(&p->hungry);
+	list_init(&p->appends);
 	list_init(&p->flushes);
 	list_init(&p->busy);
 	p->kick.fn = kicked;
@@ -258,6 +274,7 @@ int pool_open(const struct placement_config *config, struct store *store,
 		return err;
 	}
 	set_info(p);
+	commit_limits(p);
 	*out = &p->base;
 	return 0;
 }
@@ -279,7 +296,8 @@ bool pool_counts(struct placement *placement, struct pool_counts *out)
 	out->extents = extent_map_count(&p->map);
 	out->mapped_bytes = extent_map_mapped_bytes(&p->map);
 	out->reserved_bytes = extent_map_mapped_bytes(&p->reserved);
-	out->free_bytes = free_space_bytes(&p->space);
+	out->free_bytes = free_space_bytes(&p->space) +
+		extent_map_mapped_bytes(&p->ahead);
 	pthread_rwlock_unlock(&p->lock);
 	return true;
 }
