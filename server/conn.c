@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "request.h"
+#include "tls.h"
 
 /* A client has that long to say what it wants. */
 #define HANDSHAKE_NS (10 * NSEC_PER_SEC)
@@ -104,6 +105,8 @@ static void conn_writable(struct ev_loop *loop, ev_io *io, int events)
 	(void)loop;
 	(void)events;
 	c->tx_blocked = false;
+	if (transport_flush(&c->transport))
+		conn_kill(c);
 	conn_run(c);
 }
 
@@ -111,7 +114,11 @@ static void conn_late(struct reactor_timer *timer)
 {
 	struct conn *c = container_of(timer, struct conn, deadline);
 
-	log_debug("%s: no export chosen in time", c->peer);
+	if (c->transport.tls && !tls_is_up(&c->transport))
+		log_warning("%s: TLS refused: the handshake takes too long",
+			c->peer);
+	else
+		log_debug("%s: no export chosen in time", c->peer);
 	conn_kill(c);
 	conn_run(c);
 }
@@ -252,7 +259,7 @@ static void conn_free(struct conn *c)
 /* Move on to the next state if it is time; true if the connection is gone. */
 static bool conn_settle(struct conn *c)
 {
-	if (c->pending || !list_empty(&c->replies))
+	if (c->pending || !list_empty(&c->replies) || c->transport.unsent)
 		return false;
 	switch (c->state) {
 	case CONN_DRAIN:
@@ -291,18 +298,33 @@ static void watch(struct ev_loop *loop, ev_io *io, bool on)
 		ev_io_stop(loop, io);
 }
 
+/* Take what has come already and no readiness will tell of; the socket, which
+ * others wait for too, is not read. False if there is nothing. */
+static bool take_more(struct conn *c)
+{
+	if (!c->transport.more || c->state > CONN_OPEN || !wants_input(c))
+		return false;
+	c->transport.hold = true;
+	if (c->state == CONN_HANDSHAKE)
+		handshake_input(c);
+	else
+		transmit_input(c);
+	c->transport.hold = false;
+	return true;
+}
+
 void conn_run(struct conn *c)
 {
-	if (c->state == CONN_HANDSHAKE)
-		handshake_run(c);
 	do {
+		if (c->state == CONN_HANDSHAKE)
+			handshake_run(c);
 		if (c->state == CONN_OPEN || c->state == CONN_DRAIN)
 			reply_send(c);
-	} while (transmit_resume(c));
+	} while (transmit_resume(c) || take_more(c));
 	atomic_store_explicit(
 		&c->stats.inflight_bytes, c->inflight, memory_order_relaxed);
 	if (conn_settle(c))
 		return;
 	watch(c->worker->loop, &c->rd, wants_input(c));
-	watch(c->worker->loop, &c->wr, c->tx_blocked);
+	watch(c->worker->loop, &c->wr, c->tx_blocked || c->transport.unsent);
 }

@@ -90,8 +90,8 @@ struct conn {
 	bool meta_allocation;
 
 	struct engine_client *client;
-	char identity[64];
-	char peer[80];
+	char identity[128];
+	char peer[144];
 
 	struct conn_input in;
 	struct list replies; /* of struct request, in the order to send */

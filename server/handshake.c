@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "handshake.h"
+#include "tls.h"
 
 /* --- out ------------------------------------------------------------------ */
 
@@ -158,6 +159,12 @@ static bool take_option(struct conn *c)
 	}
 	if (h->nin < OPTION_HEADER + o.length)
 		return false;
+	if (o.number == NBD_OPT_STARTTLS && h->nin > OPTION_HEADER + o.length) {
+		log_warning("%s: TLS refused: plain bytes behind STARTTLS",
+			c->peer);
+		h->closing = true;
+		return true;
+	}
 	option_answer(c, &o);
 	consume(h, OPTION_HEADER + o.length);
 	return true;
@@ -203,7 +210,8 @@ void handshake_free(struct conn *c)
 
 bool handshake_wants_input(const struct conn *c)
 {
-	return !c->tx_blocked && c->handshake->nin < sizeof(c->handshake->in);
+	return !c->tx_blocked && !c->transport.stalled &&
+		c->handshake->nin < sizeof(c->handshake->in);
 }
 
 void handshake_input(struct conn *c)
@@ -230,6 +238,10 @@ static void begin_transmission(struct conn *c)
 	reactor_timer_cancel(c->worker->reactor, &c->deadline);
 	if (h->meta_export != x)
 		c->meta_allocation = false;
+	/* The control socket reads it. */
+	pthread_mutex_lock(&c->server->lock);
+	tls_identity(&c->transport, c->identity, sizeof(c->identity));
+	pthread_mutex_unlock(&c->server->lock);
 	c->client = engine_client_get(x->engine, c->identity);
 	if (!c->client) {
 		conn_kill(c);
@@ -242,6 +254,23 @@ static void begin_transmission(struct conn *c)
 	transmit_feed(c, h->in, h->nin);
 	free(h->out);
 	free(h);
+}
+
+/*
+ * The answer to STARTTLS has gone: what comes now is TLS. Whoever could change
+ * the bytes so far could have negotiated in the client's name: forget it.
+ */
+static void begin_tls(struct conn *c)
+{
+	struct handshake *h = c->handshake;
+
+	h->starttls = false;
+	h->meta_export = NULL;
+	c->structured = false;
+	c->extended = false;
+	c->meta_allocation = false;
+	if (tls_start(c->server->tls, &c->transport, c->peer))
+		conn_kill(c);
 }
 
 void handshake_run(struct conn *c)
@@ -257,6 +286,10 @@ void handshake_run(struct conn *c)
 		}
 		if (h->done) {
 			begin_transmission(c);
+			return;
+		}
+		if (h->starttls) {
+			begin_tls(c);
 			return;
 		}
 	} while (take(c));

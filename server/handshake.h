@@ -8,6 +8,8 @@
  *     reads nothing costs no more memory than one option and its answer.
  *  2. Every length in an option is checked against the length of the option,
  *     and that against a limit, before anything is believed.
+ *  3. What a client said before STARTTLS is forgotten after it, and what it
+ *     sent behind it in the clear is never read: either ends the connection.
  */
 #ifndef WEIR_SERVER_HANDSHAKE_H
 #define WEIR_SERVER_HANDSHAKE_H
@@ -22,6 +24,7 @@ struct handshake {
 	bool has_flags; /* the client's flags have come */
 	bool no_zeroes;
 	bool done;     /* transmission follows when `out` has gone */
+	bool starttls; /* TLS follows when `out` has gone */
 	bool closing;  /* the end follows when `out` has gone */
 	uint32_t skip; /* bytes of an option that was refused */
 	/* The export the meta contexts were set for. */

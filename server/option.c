@@ -195,8 +195,47 @@ static void extended_headers(struct conn *c, const struct option *o)
 	handshake_reply(c, o->number, NBD_REP_ACK, NULL, 0);
 }
 
+static void starttls(struct conn *c, const struct option *o)
+{
+	const char *why = NULL;
+	uint32_t type = NBD_REP_ERR_INVALID;
+
+	if (!c->server->tls) {
+		why = "this server has no TLS";
+		type = NBD_REP_ERR_UNSUP;
+	} else if (c->transport.tls) {
+		why = "TLS is on already";
+	} else if (o->length) {
+		why = "NBD_OPT_STARTTLS takes no data";
+	}
+	if (why) {
+		handshake_refuse(c, o->number, type, why);
+		return;
+	}
+	handshake_reply(c, o->number, NBD_REP_ACK, NULL, 0);
+	c->handshake->starttls = true;
+}
+
+/* With --tls=require nothing is said in the clear; true if it was refused. */
+static bool needs_tls(struct conn *c, const struct option *o)
+{
+	if (c->server->options->tls.mode != TLS_REQUIRE || c->transport.tls ||
+		o->number == NBD_OPT_STARTTLS || o->number == NBD_OPT_ABORT)
+		return false;
+	if (o->number == NBD_OPT_EXPORT_NAME) {
+		log_debug("%s: no TLS: refused", c->peer);
+		c->handshake->closing = true;
+	} else {
+		handshake_refuse(c, o->number, NBD_REP_ERR_TLS_REQD,
+			"this server requires TLS");
+	}
+	return true;
+}
+
 void option_answer(struct conn *c, const struct option *o)
 {
+	if (needs_tls(c, o))
+		return;
 	switch (o->number) {
 	case NBD_OPT_EXPORT_NAME:
 		export_name(c, o);
@@ -211,6 +250,9 @@ void option_answer(struct conn *c, const struct option *o)
 	case NBD_OPT_INFO:
 	case NBD_OPT_GO:
 		info_or_go(c, o);
+		break;
+	case NBD_OPT_STARTTLS:
+		starttls(c, o);
 		break;
 	case NBD_OPT_STRUCTURED_REPLY:
 		structured_reply(c, o);

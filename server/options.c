@@ -30,6 +30,11 @@ enum {
 	OPT_CONTROL,
 	OPT_MAX_CONNECTIONS,
 	OPT_SWAP,
+	OPT_TLS,
+	OPT_TLS_CERTIFICATES,
+	OPT_TLS_PSK,
+	OPT_TLS_VERIFY_PEER,
+	OPT_TLS_ALLOW,
 };
 
 static const char short_options[] = "+U:p:i:e:rfP:vVh";
@@ -53,6 +58,11 @@ static const struct option long_options[] = {
 	{"control", required_argument, NULL, OPT_CONTROL},
 	{"max-connections", required_argument, NULL, OPT_MAX_CONNECTIONS},
 	{"swap", no_argument, NULL, OPT_SWAP},
+	{"tls", required_argument, NULL, OPT_TLS},
+	{"tls-certificates", required_argument, NULL, OPT_TLS_CERTIFICATES},
+	{"tls-psk", required_argument, NULL, OPT_TLS_PSK},
+	{"tls-verify-peer", no_argument, NULL, OPT_TLS_VERIFY_PEER},
+	{"tls-allow", required_argument, NULL, OPT_TLS_ALLOW},
 	{"verbose", no_argument, NULL, 'v'},
 	{"version", no_argument, NULL, 'V'},
 	{"help", no_argument, NULL, 'h'},
@@ -83,6 +93,16 @@ static const char usage[] =
 	"  --max-connections N   most clients at once, 0 for no limit\n"
 	"                        (default 1024); more wait for their turn\n"
 	"  --swap                lock memory, for a client on this machine\n"
+	"  --tls off|on|require  offer TLS, or serve nothing without it "
+	"(default "
+	"off)\n"
+	"  --tls-certificates DIR\n"
+	"                        where ca-cert.pem, server-cert.pem and\n"
+	"                        server-key.pem are\n"
+	"  --tls-psk FILE        pre-shared keys, lines of NAME:HEXKEY\n"
+	"  --tls-verify-peer     clients must have a certificate of "
+	"ca-cert.pem\n"
+	"  --tls-allow NAME      and one of that name; repeatable\n"
 	"  -v, --verbose         log more\n"
 	"  -V, --version         print the version and exit\n"
 	"  -h, --help            print this and exit\n"
@@ -122,6 +142,47 @@ static int parse_time(
 			"%s%s: expected a time, as 50us, 90s or 5m", what,
 			text);
 	return 0;
+}
+
+static int take_tls_mode(struct options *o, struct error *error)
+{
+	static const char *const names[] = {
+		[TLS_OFF] = "off", [TLS_ON] = "on", [TLS_REQUIRE] = "require"};
+
+	for (unsigned i = 0; i < 3; i++) {
+		if (strcmp(optarg, names[i]))
+			continue;
+		o->tls.mode = (enum tls_mode)i;
+		return 0;
+	}
+	return error_set(error, -EINVAL,
+		"--tls %s: expected off, on or require", optarg);
+}
+
+static int take_tls_option(struct options *o, int c, struct error *error)
+{
+	switch (c) {
+	case OPT_TLS:
+		return take_tls_mode(o, error);
+	case OPT_TLS_CERTIFICATES:
+		o->tls.certificates = optarg;
+		return 0;
+	case OPT_TLS_PSK:
+		o->tls.psk = optarg;
+		return 0;
+	case OPT_TLS_VERIFY_PEER:
+		o->tls.verify_peer = true;
+		return 0;
+	case OPT_TLS_ALLOW:
+		if (o->tls.nallow == TLS_MAX_ALLOW)
+			return error_set(error, -EINVAL,
+				"--tls-allow %s: %u names at most", optarg,
+				TLS_MAX_ALLOW);
+		o->tls.allow[o->tls.nallow++] = optarg;
+		return 0;
+	default:
+		return -EINVAL;
+	}
 }
 
 /* One option; 1 when it asks for nothing but an answer. */
@@ -173,7 +234,7 @@ static int take_option(struct options *o, int c, struct error *error)
 		printf("%s%s%s", usage, engine_config_help, shutdown_help);
 		return 1;
 	default:
-		return -EINVAL;
+		return take_tls_option(o, c, error);
 	}
 }
 
@@ -258,6 +319,26 @@ static int take_words(
 	return 0;
 }
 
+static int settle_tls(const struct tls_options *tls, struct error *error)
+{
+	bool keys = tls->certificates || tls->psk;
+
+	if (tls->mode == TLS_OFF && (keys || tls->verify_peer || tls->nallow))
+		return error_set(error, -EINVAL,
+			"TLS is off: with certificates or keys, give "
+			"--tls=on or --tls=require");
+	if (tls->mode != TLS_OFF && !keys)
+		return error_set(error, -EINVAL,
+			"--tls needs --tls-certificates DIR or --tls-psk FILE");
+	if (tls->verify_peer && !tls->certificates)
+		return error_set(error, -EINVAL,
+			"--tls-verify-peer needs --tls-certificates DIR");
+	if (tls->nallow && !tls->verify_peer)
+		return error_set(
+			error, -EINVAL, "--tls-allow needs --tls-verify-peer");
+	return 0;
+}
+
 /* What cannot be together, and what follows when nothing is said. */
 static int settle(struct options *o, struct error *error)
 {
@@ -274,6 +355,8 @@ static int settle(struct options *o, struct error *error)
 	if (strlen(o->exportname) > 4096)
 		return error_set(error, -EINVAL,
 			"-e: an export name has at most 4096 bytes");
+	if (settle_tls(&o->tls, error))
+		return -EINVAL;
 	if (!o->config.store)
 		return error_set(error, -EINVAL,
 			"nothing to serve: give a PATH or store=SPEC; "

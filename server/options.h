@@ -9,6 +9,23 @@
 
 #include "engine.h"
 
+enum tls_mode {
+	TLS_OFF,
+	TLS_ON,      /* for clients that ask for it */
+	TLS_REQUIRE, /* nothing without it */
+};
+
+#define TLS_MAX_ALLOW 64U
+
+struct tls_options {
+	enum tls_mode mode;
+	const char *certificates; /* a directory, or NULL */
+	const char *psk;          /* a file, or NULL */
+	bool verify_peer;
+	const char *allow[TLS_MAX_ALLOW];
+	unsigned nallow; /* 0: any name */
+};
+
 struct options {
 	const char *unix_path; /* NULL: TCP */
 	const char *ipaddr;
@@ -23,6 +40,7 @@ struct options {
 	unsigned max_connections;     /* 0: no limit */
 	uint64_t poll_ns;             /* 0: never */
 	uint64_t shutdown_timeout_ns; /* 0: for ever */
+	struct tls_options tls;
 	struct engine_config config;
 };
 

@@ -276,6 +276,6 @@ void reply_send(struct conn *c)
 		}
 		advance(c, (size_t)sent);
 		/* Till the socket is writable again. */
-		c->tx_blocked = (size_t)sent < b.bytes;
+		c->tx_blocked = (size_t)sent < b.bytes || c->transport.unsent;
 	}
 }

@@ -23,6 +23,7 @@
 
 #include "control.h"
 #include "server.h"
+#include "tls.h"
 
 #define GRACE_NS (2 * NSEC_PER_SEC)
 #define EXIT_IO 2
@@ -101,7 +102,11 @@ int server_open(struct server *s, const struct options *o, struct error *error)
 	*s = (struct server){.options = o, .usock = USOCK_INIT};
 	pthread_mutex_init(&s->lock, NULL);
 	list_init(&s->all);
-	r = open_workers(s, error);
+	r = 0;
+	if (o->tls.mode != TLS_OFF)
+		r = tls_open(&o->tls, &s->tls, error);
+	if (!r)
+		r = open_workers(s, error);
 	/* The address before the store: to be refused there costs nothing. */
 	if (!r)
 		r = listen_open(s, error);
@@ -128,6 +133,12 @@ struct server_export *server_find_export(
 	return NULL;
 }
 
+/* What a client has to say to be served. */
+static const char *scheme(const struct server *s)
+{
+	return s->options->tls.mode == TLS_REQUIRE ? "nbds" : "nbd";
+}
+
 static void describe_tcp(const struct server *s, char *text, size_t size)
 {
 	struct sockaddr_storage ss;
@@ -141,7 +152,7 @@ static void describe_tcp(const struct server *s, char *text, size_t size)
 
 		inet_ntop(AF_INET6, &sin6->sin6_addr, addr, sizeof(addr));
 		port = ntohs(sin6->sin6_port);
-		snprintf(text, size, "nbd://[%s]:%u/%s", addr, port,
+		snprintf(text, size, "%s://[%s]:%u/%s", scheme(s), addr, port,
 			s->exports[0].name);
 		return;
 	}
@@ -151,13 +162,14 @@ static void describe_tcp(const struct server *s, char *text, size_t size)
 		inet_ntop(AF_INET, &sin->sin_addr, addr, sizeof(addr));
 		port = ntohs(sin->sin_port);
 	}
-	snprintf(text, size, "nbd://%s:%u/%s", addr, port, s->exports[0].name);
+	snprintf(text, size, "%s://%s:%u/%s", scheme(s), addr, port,
+		s->exports[0].name);
 }
 
 void server_describe(const struct server *s, char *text, size_t size)
 {
 	if (s->options->unix_path)
-		snprintf(text, size, "nbd+unix:///%s?socket=%s",
+		snprintf(text, size, "%s+unix:///%s?socket=%s", scheme(s),
 			s->exports[0].name, s->options->unix_path);
 	else
 		describe_tcp(s, text, size);
@@ -260,11 +272,29 @@ static void on_signal(struct ev_loop *loop, ev_signal *sig, int events)
 		worker_drain(&s->workers[i]);
 }
 
+static void on_reload(struct ev_loop *loop, ev_signal *sig, int events)
+{
+	struct server *s = sig->data;
+	struct error error = {""};
+
+	(void)loop;
+	(void)events;
+	if (!s->tls)
+		log_info("SIGHUP: there is nothing to read again");
+	else if (tls_reload(s->tls, &error))
+		log_error("%s; going on with what was read before", error.text);
+	else
+		log_info("certificates and keys are read again");
+}
+
 /* --- run ------------------------------------------------------------------ */
 
-static void watch_signal(struct server *s, ev_signal *sig, int number)
+typedef void signal_fn(struct ev_loop *loop, ev_signal *sig, int events);
+
+static void watch_signal(
+	struct server *s, ev_signal *sig, int number, signal_fn *fn)
 {
-	ev_signal_init(sig, on_signal, number);
+	ev_signal_init(sig, fn, number);
 	sig->data = s;
 	ev_signal_start(s->workers[0].loop, sig);
 }
@@ -281,12 +311,14 @@ int server_run(struct server *s)
 			return EXIT_FAILURE;
 		}
 	}
-	watch_signal(s, &s->sigterm, SIGTERM);
-	watch_signal(s, &s->sigint, SIGINT);
+	watch_signal(s, &s->sigterm, SIGTERM, on_signal);
+	watch_signal(s, &s->sigint, SIGINT, on_signal);
+	watch_signal(s, &s->sighup, SIGHUP, on_reload);
 	listen_start(s);
 	reactor_run(s->workers[0].reactor);
 	ev_signal_stop(s->workers[0].loop, &s->sigterm);
 	ev_signal_stop(s->workers[0].loop, &s->sigint);
+	ev_signal_stop(s->workers[0].loop, &s->sighup);
 	return s->result;
 }
 
@@ -305,6 +337,7 @@ void server_close(struct server *s)
 		worker_close(&s->workers[i]);
 	free(s->workers);
 	free(s->exports);
+	tls_close(s->tls);
 	if (s->pidfile)
 		unlink(s->pidfile);
 	free(s->pidfile);

@@ -8,6 +8,7 @@
  *   listen.c    sockets, accepting, handing over to a loop
  *   conn.c      the life of a connection
  *   handshake.c, option.c, meta.c      negotiation
+ *   transport.c, tls*.c                bytes of a socket, plain or encrypted
  *   transmit.c  requests out of the stream
  *   dispatch.c  NBD request <-> engine request
  *   reply.c     answers into the stream
@@ -42,6 +43,7 @@ struct control;
 struct conn;
 struct request;
 struct server;
+struct tls;
 
 /* A name under which an engine is served. */
 struct server_export {
@@ -89,7 +91,8 @@ struct server {
 	struct worker *workers;
 	unsigned nworkers;
 	struct control *control;
-	char *pidfile; /* absolute, or NULL; removed at the end */
+	struct tls *tls; /* or NULL */
+	char *pidfile;   /* absolute, or NULL; removed at the end */
 
 	/* Loop 0's. */
 	struct listener listeners[SERVER_MAX_LISTENERS];
@@ -98,7 +101,7 @@ struct server {
 	struct reactor_timer accept_timer;
 	struct reactor_task accept_task;
 	bool accept_failed; /* and the log says so */
-	ev_signal sigterm, sigint;
+	ev_signal sigterm, sigint, sighup;
 	struct reactor_timer grace;
 	bool stopping;
 	bool engine_done;

@@ -360,7 +360,7 @@ static void parse(struct conn *c, struct cursor *at)
 
 bool transmit_wants_input(const struct conn *c)
 {
-	if (c->state != CONN_OPEN || c->in.stash.buf)
+	if (c->state != CONN_OPEN || c->in.stash.buf || c->transport.stalled)
 		return false;
 	return c->in.cur || !conn_full(c);
 }

@@ -46,6 +46,5 @@ static const struct transport_ops socket_ops = {
 
 void transport_init_socket(struct transport *t, int fd)
 {
-	t->ops = &socket_ops;
-	t->fd = fd;
+	*t = (struct transport){.ops = &socket_ops, .fd = fd};
 }
