@@ -53,8 +53,15 @@ static void long_read_is_few_reads_of_the_store(void **state)
 {
 	struct cached *c = *state;
 
-	assert_true(sees(c, 1, 512 * KIB, MIB));
+	assert_true(sees(c, 1, 512 * KIB, MIB)); /* of two shards */
 	assert_int_equal(asked(c, STORE_READ, NULL), 1);
+	/* not over what is there at a shard's end, nor over the longest */
+	write_flat(c, 2, 2 * MIB, BLOCK);
+	forget_asked(c);
+	assert_true(sees(c, 1, 2 * MIB - PAGE, PAGE));
+	assert_true(sees(c, 1, 3 * MIB - PAGE, MIB));
+	assert_int_equal(asked(c, STORE_READ, NULL), 2);
+	clean(c);
 }
 
 static void rule4_write_of_whole_blocks_reads_nothing(void **state)

@@ -4,7 +4,7 @@
  *
  *   cache -> 64 shards -> hash of nodes -> 16 pages each -> frames
  *
- * A shard owns whole stretches of the device (4 MiB or more), so that a run
+ * A shard owns whole stretches of the device (1 MiB or more), so that a run
  * of pages takes one lock. Everything below a shard is under its lock.
  */
 #ifndef WEIR_CACHE_IMPL_H
@@ -22,7 +22,9 @@
 #define SHARDS 64U
 #define NODE_SHIFT 4U
 #define NODE_PAGES (1U << NODE_SHIFT)
-#define SHARD_RANGE_SHIFT 22U /* at least 4 MiB of device in a row */
+/* At least 1 MiB of device in a row: with more, two loops that are busy in one
+ * place meet at its lock. */
+#define SHARD_RANGE_SHIFT 20U
 
 enum page_map {
 	MAP_UPTODATE,

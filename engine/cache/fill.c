@@ -129,6 +129,40 @@ static int claim(struct cache *c, uint64_t at, uint64_t stop, uint64_t gap,
 	return *to > *from ? 0 : -ENOMEM;
 }
 
+/* The run that was claimed up to the end of a shard's stretch: claim what is
+ * missing right behind it, up to `stop`. Returns the run's end. */
+static uint64_t claim_on(
+	struct cache *c, uint64_t at, uint64_t stop, uint64_t gap)
+{
+	struct shard *sh = shard_of(c, at);
+	SCOPED_LOCK(&sh->lock);
+	uint64_t from, to, end;
+
+	if (look(c, sh, at, stop, &end) != MISSING)
+		return at;
+	find_run(c, sh, at, stop, gap, &from, &to);
+	return mark(c, sh, at, to);
+}
+
+/* Claim the first missing run at or after `at`, up to `stop` and FILL_MAX. */
+static int claim_run(struct cache *c, uint64_t at, uint64_t stop, uint64_t gap,
+	uint64_t *from, uint64_t *to)
+{
+	uint64_t end = min_u64(stop, shard_end(c, at));
+	int err = claim(c, at, end, gap, from, to);
+
+	if (err == -ENOENT)
+		*to = end;
+	if (err)
+		return err;
+	stop = min_u64(stop, round_down(*from + FILL_MAX, page_size(c)));
+	while (*to == end && end < stop) {
+		end = min_u64(stop, shard_end(c, end));
+		*to = claim_on(c, *to, end, gap);
+	}
+	return 0;
+}
+
 /* --- ending -------------------------------------------------------------- */
 
 /* Copy or hand over the frame at `data` to blocks [first, last) of the page,
@@ -315,12 +349,8 @@ int fill_start(struct cache *c, uint64_t offset, uint64_t end, bool exact,
 
 	end = round_up(end, block_size(c));
 	while (offset < end) {
-		uint64_t stop = min_u64(end, shard_end(c, offset));
-
-		err = claim(c, offset, stop, gap, &from, &to);
-		if (err == -ENOENT)
-			to = stop;
-		else if (!err)
+		err = claim_run(c, offset, end, gap, &from, &to);
+		if (!err)
 			err = submit(c, from, to, r);
 		if (err && err != -ENOENT)
 			return err;

@@ -47,6 +47,8 @@ void page_touch(struct page *p, unsigned first, unsigned count)
 {
 	unsigned flags = p->flags & ~PAGE_AHEAD;
 
+	if (flags & PAGE_REFERENCED && flags == p->flags)
+		return;
 	if (p->next_block != NOT_USED && first != p->next_block)
 		flags |= PAGE_REFERENCED;
 	p->flags = (uint16_t)flags;
