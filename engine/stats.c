@@ -220,6 +220,22 @@ static void store_json(struct engine *e, json_t *j)
 			NSEC_PER_USEC);
 }
 
+/* What a pool holds; all 0 without one. */
+static void pool_json(struct engine *e, json_t *j)
+{
+	struct pool_counts p = {0};
+
+	pool_counts(e->placement, &p);
+	set(j, "extents", p.extents);
+	set(j, "mapped_bytes", p.mapped_bytes);
+	set(j, "reserved_bytes", p.reserved_bytes);
+	set(j, "free_bytes", p.free_bytes);
+	set(j, "journal_commits", p.journal_commits);
+	set(j, "journal_bytes", p.journal_bytes);
+	set(j, "checkpoints", p.checkpoints);
+	set(j, "checkpoint_waits", p.checkpoint_waits);
+}
+
 /* --- settings ------------------------------------------------------------ */
 
 /* "dirty-limit" as a counter would be called: dirty_limit_bytes. */
@@ -302,6 +318,7 @@ char *engine_stats_json(struct engine *e, const char *name)
 	throttle_json(e, j);
 	writeback_json(e, j);
 	store_json(e, j);
+	pool_json(e, j);
 	set(j, "requests_inside", stats_requests_inside(e));
 	set(j, "rss_bytes", rss_bytes());
 	ops_json(e, j);

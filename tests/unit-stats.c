@@ -55,7 +55,9 @@ static void every_counter_is_there(void **state)
 		"store_flushes", "pauses", "pause_us_total", "pause_us_max",
 		"unstable_bytes", "store_queue_depth", "store_await_us",
 		"flusher_passes", "throttle_checks", "rss_bytes",
-		"write_bandwidth", "store_busy_us"};
+		"write_bandwidth", "store_busy_us", "extents", "mapped_bytes",
+		"reserved_bytes", "free_bytes", "journal_commits",
+		"journal_bytes", "checkpoints", "checkpoint_waits"};
 	struct served *s = *state;
 
 	for (unsigned i = 0; i < sizeof(name) / sizeof(name[0]); i++)
