@@ -210,12 +210,11 @@ struct cache_io {
 	/* write: the payload from `pos` on. read without buf: the result */
 	struct iovec *iov;
 	unsigned niov, max_iov;
-	size_t iov_skip;       /* write: bytes of iov[0] that are behind pos */
-	bool copy;             /* write: never keep the payload's memory */
-	bool give;             /* write: pages take the payload's references */
-	bool exact;            /* fill no more than is asked for */
-	bool missed;           /* had to wait for a fill */
-	bool locked_by_caller; /* holds the range lock itself */
+	size_t iov_skip; /* write: bytes of iov[0] that are behind pos */
+	bool copy;       /* write: never keep the payload's memory */
+	bool give;       /* write: pages take the payload's references */
+	bool exact;      /* fill no more than is asked for */
+	bool missed;     /* had to wait for a fill */
 };
 
 /*

@@ -160,7 +160,7 @@ static int read_segment(struct cache *c, struct cache_io *io)
 	SCOPED_LOCK(&sh->lock);
 	int err;
 
-	if (!io->locked_by_caller && locked(c, io, stop))
+	if (locked(c, io, stop))
 		return io->reactor ? -EINPROGRESS : -EAGAIN;
 	err = read_locked(c, sh, io, stop);
 	if (err == -ENODATA) {

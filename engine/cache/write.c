@@ -271,9 +271,8 @@ static int write_segment(struct cache *c, struct cache_io *io)
 	{
 		SCOPED_LOCK(&sh->lock);
 
-		if (!io->locked_by_caller &&
-			range_locked(c, io->pos, stop,
-				io->reactor ? &io->waiter : NULL))
+		if (range_locked(
+			    c, io->pos, stop, io->reactor ? &io->waiter : NULL))
 			return io->reactor ? -EINPROGRESS : -EAGAIN;
 		err = write_locked(c, sh, io, stop, &d);
 	}
