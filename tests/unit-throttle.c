@@ -190,6 +190,35 @@ static void clients_go_in_turn_and_each_in_its_order(void **state)
 	cache_uncharge(b->c->cache, LIMIT);
 }
 
+static void turns_go_by_where_they_write(void **state)
+{
+	struct bed *b = *state;
+	/* each comes back behind its place, and is of the next lap */
+	static const int client[6] = {2, 0, 1, 1, 0, 2};
+	static const uint64_t place[6] = {300, 100, 200, 201, 101, 301};
+	static const unsigned want[6] = {1, 2, 0, 4, 3, 5};
+	struct writer x[6];
+
+	assert_true(throttle_try(b->t, NULL, 0, LIMIT));
+	for (unsigned i = 0; i < 6; i++) {
+		x[i] = (struct writer){.b = b,
+			.name = i,
+			.w = {.offset = place[i] * BLOCK,
+				.bytes = BLOCK,
+				.client = b->client[client[i]],
+				.reactor = b->c->loop,
+				.admitted = came_in}};
+		assert_false(throttle_admit(b->t, &x[i].w));
+	}
+	for (unsigned i = 0; i < 6; i++) {
+		cache_uncharge(b->c->cache, BLOCK);
+		settle(b);
+		assert_int_equal(b->admitted, i + 1);
+		assert_int_equal(b->order[i], want[i]);
+	}
+	cache_uncharge(b->c->cache, LIMIT);
+}
+
 static void wake_admits_all_that_fit(void **state)
 {
 	struct bed *b = *state;
@@ -350,6 +379,7 @@ int main(void)
 		TEST(limit_is_exact),
 		TEST(parked_writer_is_not_overtaken),
 		TEST(clients_go_in_turn_and_each_in_its_order),
+		TEST(turns_go_by_where_they_write),
 		TEST(wake_admits_all_that_fit),
 		TEST(raised_limit_admits),
 		TEST(lowered_limit_lets_the_charge_fall),

@@ -26,7 +26,7 @@
  * 1. freerun = (thresh + bg) / 2, or what the store writes in 200 ms below the
  *    limit, if that is more; setpoint = (freerun + limit) / 2. At or below
  *    freerun nobody is paced. The second is ours: pacing needs no wider band,
- *    because the limit is exact and who meets it waits his turn, and what the
+ *    because the limit is exact and who meets it waits for its turn, and what the
  *    band takes is missing to the runs of many writers.
  * 2. P(freerun) = 2, P(setpoint) = 1, P(limit) = 0; P never rises with dirty
  *    in between, and is flat at the setpoint: small deviations are not

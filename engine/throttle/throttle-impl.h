@@ -40,6 +40,7 @@ struct throttle_client {
 	struct throttle *throttle;
 	unsigned refs;
 	bool held;
+	uint64_t lap; /* of its next turn */
 	/* any thread */
 	_Atomic(bool) busy;
 	_Atomic(uint64_t) dirtied; /* bytes since the policy looked last */
@@ -63,6 +64,7 @@ struct throttle {
 	struct bandwidth bandwidth;
 	struct list clients, ring;
 	unsigned nclients;
+	uint64_t lap, lap_offset; /* how far the ring has come */
 	struct throttle_client *shared;
 	unsigned parked;
 	uint64_t pauses, pause_ns_total, pause_ns_max;

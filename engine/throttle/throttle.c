@@ -114,9 +114,35 @@ void throttle_hold(struct throttle_client *c)
 	atomic_store(&c->busy, true);
 }
 
+static uint64_t next_offset(const struct throttle_client *c)
+{
+	return list_entry(c->parked.next, struct throttle_waiter, link)->offset;
+}
+
+static bool is_before(
+	const struct throttle_client *a, const struct throttle_client *b)
+{
+	if (a->lap != b->lap)
+		return a->lap < b->lap;
+	return next_offset(a) < next_offset(b);
+}
+
+/*
+ * Each once in a lap, and in the order of where they write: what is admitted
+ * together then lies together, and the flusher, who goes the same way, has
+ * short ways. Who is behind the place the lap has come to is of the next one.
+ */
 static void ring_add(struct throttle *t, struct throttle_client *c)
 {
-	list_push_tail(&t->ring, &c->ring);
+	struct list *at = t->ring.prev;
+
+	c->lap = c->lap < t->lap ? t->lap : c->lap;
+	if (c->lap == t->lap && next_offset(c) < t->lap_offset)
+		c->lap++;
+	while (at != &t->ring &&
+		is_before(c, list_entry(at, struct throttle_client, ring)))
+		at = at->prev;
+	list_insert(&c->ring, at);
 	atomic_fetch_add(&t->waiting, 1);
 }
 
@@ -256,6 +282,9 @@ static bool admit_next(struct throttle *t)
 	if (!fits(t, w->bytes))
 		return false;
 	account(t, c, w->bytes);
+	t->lap = c->lap;
+	t->lap_offset = w->offset;
+	c->lap++;
 	list_remove(&w->link);
 	ring_remove(t, c);
 	if (!list_empty(&c->parked))
@@ -344,12 +373,17 @@ static uint64_t chunk_of(const struct throttle *t)
 			<< CONTROL_PAGE_SHIFT;
 }
 
-/* An eighth of a second is on its way to the store: enough for it to choose
- * from, and a flush does not wait for long behind it. */
+/*
+ * An eighth of a second is on its way to the store: enough for it to choose
+ * from, and a flush does not wait for long behind it. Writers that are paced
+ * leave it work for two pauses.
+ */
 static void set_pace(struct throttle *t)
 {
-	writeback_set_pace(t->writeback, chunk_of(t),
-		(t->bandwidth.average << CONTROL_PAGE_SHIFT) / 8);
+	uint64_t rate = t->bandwidth.average << CONTROL_PAGE_SHIFT;
+
+	writeback_set_pace(t->writeback, chunk_of(t), rate / 8,
+		t->config.mode == THROTTLE_IOLESS ? rate / 5 * 2 : 0);
 }
 
 /* Put the limit in force that ought to be. Lock held. */

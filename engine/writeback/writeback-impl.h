@@ -70,6 +70,7 @@ struct writeback {
 	const char *name;
 	_Atomic(uint64_t) limit, background, expire_ns, error_timeout_ns;
 	_Atomic(uint64_t) inflight_max; /* bytes of store writes at once */
+	_Atomic(uint64_t) slack;        /* bytes; see writeback_set_pace() */
 	_Atomic(uint64_t) chunk, depth; /* bytes; of the background */
 
 	/* any thread */
@@ -155,8 +156,12 @@ static inline bool wb_over_background(const struct writeback *wb)
 	uint64_t limit = atomic_load(&wb->limit);
 	uint64_t background = atomic_load(&wb->background);
 
+	uint64_t slack = atomic_load(&wb->slack);
+
 	if (background >= limit)
 		background = limit / 2;
+	if (background > limit / 2 && background > limit - slack)
+		background = slack < limit / 2 ? limit - slack : limit / 2;
 	return cache_dirty(wb->cache) > background;
 }
 

@@ -85,8 +85,10 @@ void writeback_set_limit(struct writeback *wb, uint64_t limit)
 	wb_wake(wb);
 }
 
-void writeback_set_pace(struct writeback *wb, uint64_t chunk, uint64_t depth)
+void writeback_set_pace(
+	struct writeback *wb, uint64_t chunk, uint64_t depth, uint64_t slack)
 {
+	atomic_store(&wb->slack, slack);
 	if (depth < 2 * RUN_MAX)
 		depth = 2 * RUN_MAX;
 	atomic_store(&wb->chunk, chunk);

@@ -47,10 +47,14 @@ void writeback_set(struct writeback *wb, const struct writeback_config *config);
 /* The limit in force from now on, bytes. Any thread. */
 void writeback_set_limit(struct writeback *wb, uint64_t limit);
 
-/* How much of one stretch the background writes before it goes on to the next
- * one, at first all of it, and how much it keeps under way at most, bytes. Any
- * thread. */
-void writeback_set_pace(struct writeback *wb, uint64_t chunk, uint64_t depth);
+/*
+ * How much of one stretch the background writes before it goes on to the next
+ * one, at first all of it; how much it keeps under way at most; and how far
+ * below the limit it begins at the latest, so that the store has work while
+ * writers pause. Bytes. Any thread.
+ */
+void writeback_set_pace(
+	struct writeback *wb, uint64_t chunk, uint64_t depth, uint64_t slack);
 
 /* How much was written, and on a clock that stands still while neither a write
  * nor a flush of the store is under way. On the loop. */
