@@ -28,6 +28,7 @@ int cmd_attach(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_detach(int argc, char **argv);
 int cmd_drop(int argc, char **argv);
+int cmd_experiment(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_pool(int argc, char **argv);
 int cmd_reset(int argc, char **argv);

@@ -22,6 +22,7 @@ static const struct command commands[] = {
 	{"detach", "DEVICE", "flush and give up a block device", cmd_detach},
 	{"drop", "CONTROL", "empty a server's cache of what is clean",
 		cmd_drop},
+	{"experiment", "NAME", "reproduce a result", cmd_experiment},
 	{"info", "URI", "what a server says about its exports", cmd_info},
 	{"pool", "VERB PATH", "make, enlarge and look at pools, offline",
 		cmd_pool},
@@ -37,7 +38,7 @@ static void help(void)
 	printf("weir: measure, inspect and attach NBD exports\n\n"
 	       "usage: weir COMMAND [OPTIONS] ARGUMENTS\n\n");
 	for (size_t i = 0; i < NCOMMANDS; i++)
-		printf("  %-8s %-14s %s\n", commands[i].name,
+		printf("  %-10s %-14s %s\n", commands[i].name,
 			commands[i].arguments, commands[i].summary);
 	printf("\n"
 	       "  --help         this, or with a command the command's "

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * experiment.c: `weir experiment`: a result to reproduce, in one command.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "client.h"
+#include "experiment.h"
+
+static void help(void)
+{
+	puts("usage: weir experiment throttle [OPTIONS]\n\n"
+	     "Dirty throttling as it was (throttle=legacy) and as it is "
+	     "(ioless):\n"
+	     "writers over simulated devices, in simulated time, under the "
+	     "same\n"
+	     "hard limit. A row is: MB/s before, the difference, MB/s after,\n"
+	     "the most the device could do, the case.\n\n"
+	     "  --seconds N    simulated time of a case (default 600)\n"
+	     "  --quick        60 of them\n"
+	     "  --rows REGEX   only the cases whose names match\n"
+	     "  --json FILE    write all figures, and a time series of each "
+	     "case\n"
+	     "  --help         this");
+}
+
+static int bad(const char *command, const char *option, const char *value)
+{
+	return client_error(EXIT_USAGE, command,
+		"%s %s: not a number of seconds from 10 to 100000", option,
+		value);
+}
+
+/* 0, or an exit code and 1 added to it. */
+static int options(struct experiment *e, int argc, char **argv)
+{
+	static const struct option known[] = {
+		{"seconds", required_argument, NULL, 's'},
+		{"quick", no_argument, NULL, 'q'},
+		{"rows", required_argument, NULL, 'r'},
+		{"json", required_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'}, {0}};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "h", known, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			if (size_parse(optarg, &e->seconds) ||
+				e->seconds < 10 || e->seconds > 100000)
+				return 1 + bad(argv[0], "--seconds", optarg);
+			break;
+		case 'q':
+			e->seconds = 60;
+			break;
+		case 'r':
+			e->rows = optarg;
+			break;
+		case 'j':
+			e->json = optarg;
+			break;
+		case 'h':
+			help();
+			return 1 + EXIT_OK;
+		default:
+			return 1 + EXIT_USAGE;
+		}
+	}
+	return 0;
+}
+
+static int run(struct experiment *e)
+{
+	int err = cells_make(e);
+
+	if (err)
+		return err;
+	report_head();
+	for (unsigned i = 0; i < e->ncells && !err; i++) {
+		for (unsigned s = 0; s < SIDES && !err; s++)
+			err = cell_run(e, &e->cell[i], s);
+		if (!err)
+			report_cell(&e->cell[i]);
+	}
+	if (!err)
+		report_total(e);
+	if (!err && e->json)
+		err = report_json(e);
+	cells_free(e);
+	return err;
+}
+
+int cmd_experiment(int argc, char **argv)
+{
+	struct experiment e = {.command = argv[0], .seconds = 600};
+	int code = options(&e, argc, argv);
+	const char *name;
+
+	if (code)
+		return code - 1;
+	name = client_one_argument(argc, argv, "the name of an experiment");
+	if (!name)
+		return EXIT_USAGE;
+	if (strcmp(name, "throttle"))
+		return client_error(EXIT_USAGE, argv[0],
+			"%s: no such experiment (throttle)", name);
+	return run(&e);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * experiment.h: the parts of `weir experiment`.
+ *
+ *   options -> cells (what to run) -> each side in simulated time -> report
+ */
+#ifndef WEIR_CLIENT_EXPERIMENT_H
+#define WEIR_CLIENT_EXPERIMENT_H
+
+#include <jansson.h>
+
+#include "experiment-rig.h"
+
+#define CELL_DEVICES 2 /* at once, at most */
+
+enum side {
+	SIDE_BEFORE, /* legacy */
+	SIDE_AFTER,  /* ioless */
+	SIDES,
+};
+
+/* One row of the table. */
+struct cell {
+	char name[64];
+	struct cell_device {
+		const char *model; /* "hdd" */
+		uint64_t size;     /* bytes */
+		uint64_t limit, background;
+	} device[CELL_DEVICES]; /* a model of NULL ends them */
+	unsigned writers;       /* on each */
+	uint64_t bs;            /* bytes */
+	bool random, rated;
+	bool fast; /* not in TOTAL, and for a tenth of the time */
+
+	/* Filled in by running it; bytes a second that reached the devices. */
+	double rate[SIDES], bound;
+	json_t *detail[SIDES];
+};
+
+struct experiment {
+	const char *command; /* for messages */
+	uint64_t seconds;    /* simulated, for a cell */
+	const char *rows;    /* a regular expression; NULL: all */
+	const char *json;    /* a path; NULL: none */
+	struct cell *cell;
+	unsigned ncells;
+};
+
+/* --- experiment-cells.c -------------------------------------------------- */
+
+/* Fill in e->cell: the rows whose names match. 0, or an exit code with the
+ * error said. */
+int cells_make(struct experiment *e);
+void cells_free(struct experiment *e);
+
+/* What the devices of a cell can do at most, bytes a second, from their models
+ * alone. `b` are its open beds. */
+double cell_bound(const struct cell *c, const struct bed *b);
+
+/* --- experiment-run.c ---------------------------------------------------- */
+
+extern const char *const side_names[SIDES];
+
+/* Run one side; fills in rate, bound and, if `series`, detail. */
+int cell_run(const struct experiment *e, struct cell *c, enum side side);
+
+/* --- experiment-report.c ------------------------------------------------- */
+
+void report_head(void);
+void report_cell(const struct cell *c);
+void report_total(const struct experiment *e);
+int report_json(const struct experiment *e);
+
+#endif
