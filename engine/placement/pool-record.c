@@ -113,9 +113,10 @@ void pool_retire(void *pool, const struct extent *piece)
 }
 
 /*
- * One that says "unwritten" already may do so because it was tainted before,
- * and stays so. If not even that can be remembered, nothing is answered as
- * durable again.
+ * Also one that says "unwritten": it may do so because it was tainted before,
+ * and an older record that unmaps has just taken that back. If it was never
+ * anything else this costs a record when it is written. If not even that can
+ * be remembered, nothing is answered as durable again.
  */
 static void taint(struct pool *p, const struct record *r)
 {
@@ -129,7 +130,7 @@ static void taint(struct pool *p, const struct record *r)
 	if (r->op == POOL_OP_UNMAP)
 		err = extent_map_clear(
 			&p->tainted, r->logical, r->length, NULL, NULL);
-	else if (!r->unwritten)
+	else
 		err = extent_map_set(&p->tainted, &e, NULL, NULL);
 	if (err)
 		p->broken = true;
