@@ -134,8 +134,7 @@ static bool error_fits(const struct op *op)
 	case -EIO:
 		return eio_fits(op);
 	case -ENOSPC: /* of the pool */
-		if (op->run->plan.tight && op_is_change(op) &&
-			op->req.op != ENGINE_TRIM)
+		if (op->run->plan.tight && op_is_change(op))
 			return true;
 		/* of the store, where it is asked in the call */
 		return eio_fits(op) && op_is_change(op) &&

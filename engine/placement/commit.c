@@ -81,7 +81,11 @@ static void answer(struct pool *p, int error)
 		struct commit_waiter *w =
 			list_entry(at, struct commit_waiter, link);
 
-		w->error = error || failures > w->since ? -EIO : 0;
+		w->error = 0;
+		if (failures > w->since)
+			w->error = -EIO;
+		else if (error) /* recorded it is not, but not lost either */
+			w->error = w->flush ? -EAGAIN : -EIO;
 		w->failures = failures;
 		w->pool = p;
 		w->task.fn = run_waiter;

@@ -16,7 +16,8 @@
  *     the layers above never do that.
  *  4. A completed write is durable after a FLUSH that was submitted after its
  *     completion and succeeded, or if it had STORE_FUA. A FLUSH that fails
- *     promises nothing about any earlier unflushed write.
+ *     promises nothing about any earlier unflushed write; if it fails with
+ *     -EAGAIN, none of them is lost, and another FLUSH may succeed.
  *  5. offset and length are multiples of info.align, except that the last io
  *     may end at info.size exactly. Memory is aligned to info.mem_align.
  */

@@ -27,7 +27,7 @@ static void note_failure(struct writeback *wb, int error)
 	if (!atomic_load(&wb->flush_failing_ns)) {
 		log_error("store %s: cannot flush: %s; what it may have lost "
 			  "is kept in memory and written again",
-			wb->name, strerror(-error));
+			wb->name, strerror(error == -EAGAIN ? EIO : -error));
 		atomic_store(&wb->flush_failing_ns, now);
 		wb->flush_delay_ns = RETRY_FIRST_NS;
 	} else if (now >= wb->flush_retry_ns) {

@@ -171,7 +171,11 @@ void redo_flush_end(struct writeback *wb, int error)
 		/* What came while it was under way is no safer. */
 		must_redo(wb, &wb->zeroes_flushing);
 		must_redo(wb, &wb->zeroes);
-		if (wb->direct_covers || atomic_load(&wb->direct_unflushed))
+		if (error == -EAGAIN)
+			atomic_fetch_add(
+				&wb->direct_unflushed, wb->direct_covers);
+		else if (wb->direct_covers ||
+			atomic_load(&wb->direct_unflushed))
 			note_lost(wb);
 	}
 	wb->zeroes_flushing.count = 0;

@@ -9,6 +9,8 @@
  *     while it writes, is waited for (in_pass).
  *  2. A write or store flush that fails while somebody waits for it is that
  *     one's error: the blocks are dirty again, but of a later epoch.
+ *  3. Once a direct write is lost nobody is told of durability any more: it
+ *     may have been on top of what he wrote.
  */
 #include <errno.h>
 
@@ -24,6 +26,8 @@ static void run_done(struct reactor_task *task)
 
 void sync_done(struct writeback_sync *s, int error)
 {
+	if (!error && (s->whole || s->stable) && atomic_load(&s->wb->lost))
+		error = -EIO;
 	list_remove(&s->link);
 	s->error = error;
 	s->task.fn = run_done;
@@ -105,8 +109,6 @@ void pass_end(struct writeback *wb, int error)
 {
 	struct list answered = LIST_INIT(answered);
 
-	if (!error && atomic_load(&wb->lost))
-		error = -EIO;
 	walk_end(&wb->pass);
 	wb->phase = PASS_NONE;
 	list_for_each (at, &wb->inflight)
