@@ -81,8 +81,7 @@ void raw_flush_out(struct raw *r)
 	size_t sent = 0;
 
 	while (sent < r->nout) {
-		ssize_t n = send(
-			r->fd, r->out + sent, r->nout - sent, MSG_NOSIGNAL);
+		ssize_t n = raw_send(r, r->out + sent, r->nout - sent);
 
 		if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
 			break;
@@ -99,7 +98,7 @@ static void get(struct raw *r, void *data, size_t n)
 
 	raw_flush_out(r);
 	while (have < n) {
-		ssize_t got = recv(r->fd, (char *)data + have, n - have, 0);
+		ssize_t got = raw_recv(r, (char *)data + have, n - have);
 
 		if (got == 0 || (got < 0 && errno == ECONNRESET))
 			raw_die("the server has hung up");

@@ -20,6 +20,7 @@
  *	replies                         read option replies up to ACK or an error
  *	go NAME | info NAME | export NAME | list | structured | extended | meta NAME
  *	transmit                        read the answer to `export`
+ *	starttls                        send NBD_OPT_STARTTLS, and TLS from then
  *	read|trim|zero|cache|status COOKIE OFFSET LENGTH [FLAGS]
  *	write COOKIE OFFSET LENGTH BYTE [FLAGS]
  *	flush COOKIE | disc
@@ -55,7 +56,7 @@ static void expect_eof(struct raw *r)
 	ssize_t n;
 
 	raw_flush_out(r);
-	while ((n = recv(r->fd, data, sizeof(data), 0)) > 0)
+	while ((n = raw_recv(r, data, sizeof(data))) > 0)
 		;
 	if (n < 0 && errno != ECONNRESET)
 		raw_die("the server does not hang up");
@@ -122,6 +123,10 @@ static int handshake_command(struct raw *r, char **w)
 		raw_option(r, 11, 0);
 		raw_replies(r);
 		r->extended = 1;
+	} else if (!strcmp(w[0], "starttls")) {
+		raw_option(r, 5, 0);
+		raw_replies(r);
+		raw_tls(r);
 	} else if (!strcmp(w[0], "export")) {
 		raw_option(r, 1, (uint32_t)strlen(name));
 		raw_put(r, name, strlen(name));
@@ -207,11 +212,12 @@ static void run_line(struct raw *r, char *line)
 static int connect_unix(const char *path)
 {
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), size = 1 << 20;
 
 	if (strlen(path) >= sizeof(sun.sun_path))
 		raw_die("path too long");
 	strcpy(sun.sun_path, path);
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)))
 		raw_die("cannot connect");
 	return fd;

@@ -8,11 +8,13 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define MAX_REQUESTS 65536
 
 struct raw {
 	int fd;
+	void *ssl;    /* NULL: in the clear */
 	int extended; /* headers, from now on */
 	unsigned char *out;
 	size_t nout, room;
@@ -35,6 +37,13 @@ uint64_t raw_get64(struct raw *r);
 
 /* Send what was put. */
 void raw_flush_out(struct raw *r);
+
+/* From here on with TLS; prints the version. */
+void raw_tls(struct raw *r);
+
+/* As send() and recv(), with TLS or without. */
+ssize_t raw_send(struct raw *r, const void *data, size_t n);
+ssize_t raw_recv(struct raw *r, void *data, size_t n);
 
 /* Handshake: option puts a header, reply reads one, replies up to the last. */
 void raw_greet(struct raw *r, uint32_t flags);
