@@ -226,6 +226,19 @@ static void small_limit_runs_at_the_devices_bound(void **state)
 	stop(&t);
 }
 
+/* A round of the streams takes longer than their dirt may grow old: that does
+ * not make the flusher begin anew. */
+static void runs_stay_long_when_a_round_is_longer_than_expiry(void **state)
+{
+	struct test t;
+
+	(void)state;
+	start(&t, (struct bed_config){.writers = 100, .limit = 1000 * MIB}, 1);
+	run(&t, 100);
+	assert_true(measure(&t, 60) >= 0.95 * 58.9);
+	stop(&t);
+}
+
 static void narrow_band_keeps_the_device_busy(void **state)
 {
 	static const uint64_t background[] = {990 * MIB, 999 * MIB};
@@ -378,6 +391,8 @@ int main(void)
 		cmocka_unit_test(writer_slower_than_its_share_is_not_slowed),
 		cmocka_unit_test(no_write_waits_for_long),
 		cmocka_unit_test(small_limit_runs_at_the_devices_bound),
+		cmocka_unit_test(
+			runs_stay_long_when_a_round_is_longer_than_expiry),
 		cmocka_unit_test(narrow_band_keeps_the_device_busy),
 		cmocka_unit_test(rate_limit_comes_to_the_share_of_a_writer),
 		cmocka_unit_test(reads_and_flushes_are_not_slowed),

@@ -102,6 +102,8 @@ static void write_through(struct writeback *wb, uint64_t before_ns)
 	wb->back_expired = true;
 }
 
+/* Over the background threshold all that is dirty is on its way, in turn; to
+ * begin again with the oldest would only cut the runs. */
 static void expire(struct writeback *wb)
 {
 	uint64_t now = reactor_now(wb->loop);
@@ -112,7 +114,7 @@ static void expire(struct writeback *wb)
 		failing_due(wb, &ready);
 	if (ready)
 		write_through(wb, UINT64_MAX);
-	else if (now >= old)
+	else if (now >= old && !wb_over_background(wb))
 		write_through(wb, now - old);
 }
 
