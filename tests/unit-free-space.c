@@ -85,6 +85,20 @@ static void freed_neighbours_become_one(void **state)
 	assert_int_equal(free_space_largest(f), 40);
 }
 
+static void pieces_are_appended_in_order(void **state)
+{
+	struct free_space *f = *state;
+
+	for (uint64_t i = 0; i < 1000; i++)
+		assert_int_equal(free_space_append(f, i * 100, 10 + i % 7), 0);
+	assert_true(free_space_valid(f));
+	assert_int_equal(free_space_extents(f), 1000);
+	assert_free(f, 500, 500, 15);
+	assert_int_equal(free_space_append(f, 100000, 0), -EINVAL);
+	add(f, 10, 90); /* and they are like any others */
+	assert_free(f, 0, 0, 111);
+}
+
 static void taking_cuts_head_tail_middle_and_whole(void **state)
 {
 	struct free_space *f = *state;
@@ -303,6 +317,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(freed_neighbours_become_one),
+		TEST(pieces_are_appended_in_order),
 		TEST(taking_cuts_head_tail_middle_and_whole),
 		TEST(freeing_twice_or_taking_what_is_not_free_is_refused),
 		TEST(choice_is_at_the_target_if_all_is_free_there),

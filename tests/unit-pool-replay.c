@@ -290,6 +290,23 @@ static void a_broken_checkpoint_is_refused(void **state)
 	pooled_free(b);
 }
 
+static void a_checkpoint_out_of_order_is_refused(void **state)
+{
+	struct pooled *b = three_commits();
+	unsigned char *chunk, record[24];
+
+	(void)state;
+	pooled_open(b);
+	pooled_close(b);
+	chunk = b->map + le(b->map + SECOND + 120, 8);
+	memcpy(record, chunk + 64, 24);
+	memmove(chunk + 64, chunk + 88, 24);
+	memcpy(chunk + 88, record, 24);
+	seal(chunk, 4096);
+	assert_refused(b, "record 1 of what lies at");
+	pooled_free(b);
+}
+
 static void space_used_twice_is_refused(void **state)
 {
 	struct pooled *b = three_commits();
@@ -318,6 +335,7 @@ int main(void)
 		cmocka_unit_test(features_that_must_be_known_are),
 		cmocka_unit_test(a_store_that_shrank_is_refused),
 		cmocka_unit_test(a_broken_checkpoint_is_refused),
+		cmocka_unit_test(a_checkpoint_out_of_order_is_refused),
 		cmocka_unit_test(space_used_twice_is_refused),
 	};
 

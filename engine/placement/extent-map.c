@@ -238,6 +238,30 @@ int extent_map_set(struct extent_map *m, const struct extent *e,
 	return 0;
 }
 
+int extent_map_append(
+	struct extent_map *m, struct extent *last, const struct extent *e)
+{
+	struct extent joined = *last;
+	int err;
+
+	if (!range_valid(e->logical, e->length, EXTENT_LOGICAL_END) ||
+		!range_valid(e->physical, e->length, EXTENT_PHYSICAL_END) ||
+		e->length > EXTENT_LENGTH_MAX || e->logical < extent_end(last))
+		return -EINVAL;
+	err = btree_reserve(&m->tree, 1);
+	if (err)
+		return err;
+	if (last->length && extent_joins(last, e)) {
+		joined.length += e->length;
+		map_replace(m, last, &joined);
+		*last = joined;
+	} else {
+		map_insert(m, e);
+		*last = *e;
+	}
+	return 0;
+}
+
 int extent_map_clear(struct extent_map *m, uint64_t logical, uint64_t length,
 	extent_freed *freed, void *arg)
 {

@@ -73,6 +73,15 @@ int extent_map_reserve(struct extent_map *m, unsigned sets);
 int extent_map_set(struct extent_map *m, const struct extent *e,
 	extent_freed *freed, void *arg);
 
+/*
+ * Map a range behind all that is mapped, without looking anything up: to fill
+ * a map in order. `last` is the caller's, zeroes before the first call: the
+ * map's last extent. 0, -ENOMEM, or -EINVAL, also if the range is not behind
+ * it or longer than EXTENT_LENGTH_MAX.
+ */
+int extent_map_append(
+	struct extent_map *m, struct extent *last, const struct extent *e);
+
 /* Unmap a range; `freed` as above. 0, -ENOMEM or -EINVAL. */
 int extent_map_clear(struct extent_map *m, uint64_t logical, uint64_t length,
 	extent_freed *freed, void *arg);

@@ -137,6 +137,17 @@ int free_space_add(struct free_space *f, uint64_t offset, uint64_t length)
 	return 0;
 }
 
+int free_space_append(struct free_space *f, uint64_t offset, uint64_t length)
+{
+	int err = range_check(offset, length);
+
+	if (!err)
+		err = free_space_reserve(f, 1);
+	if (!err)
+		run_insert(f, (struct run){offset, length});
+	return err;
+}
+
 int free_space_take(struct free_space *f, uint64_t offset, uint64_t length)
 {
 	struct run whole, head, tail;

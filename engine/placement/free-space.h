@@ -38,6 +38,10 @@ int free_space_reserve(struct free_space *f, unsigned changes);
  */
 int free_space_add(struct free_space *f, uint64_t offset, uint64_t length);
 
+/* The same for a range behind all that is free and not touching it, which is
+ * not looked at: to fill it in order. */
+int free_space_append(struct free_space *f, uint64_t offset, uint64_t length);
+
 /*
  * A range that is free is so no longer. 0, -ENOMEM, -ENOENT if part of it is
  * not free, or -EINVAL.

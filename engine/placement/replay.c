@@ -58,15 +58,20 @@ static bool record_sane(const struct super *s, const struct disk_record *d)
 		within(r.physical, r.length, data_start(s), s->physical_size);
 }
 
+static struct extent record_extent(const struct record *r)
+{
+	return (struct extent){
+		.logical = r->logical,
+		.physical = r->physical,
+		.length = r->length,
+		.unwritten = r->unwritten,
+	};
+}
+
 static int apply(struct pool *p, const struct disk_record *d)
 {
 	struct record r = record_decode(d);
-	struct extent e = {
-		.logical = r.logical,
-		.physical = r.physical,
-		.length = r.length,
-		.unwritten = r.unwritten,
-	};
+	struct extent e = record_extent(&r);
 
 	if (r.op == POOL_OP_UNMAP)
 		return extent_map_clear(
@@ -74,17 +79,33 @@ static int apply(struct pool *p, const struct disk_record *d)
 	return extent_map_set(&p->map, &e, NULL, NULL);
 }
 
-/* All records of an entry or chunk; `at` is where it lies, for messages. */
+/* An extent of the checkpoint, whose extents are in order. */
+static int append(
+	struct pool *p, const struct disk_record *d, struct extent *last)
+{
+	struct record r = record_decode(d);
+	struct extent e = record_extent(&r);
+
+	return r.op == POOL_OP_MAP ? extent_map_append(&p->map, last, &e)
+				   : -EINVAL;
+}
+
+/* All records of an entry, or of a chunk (`last`: of those before); `at` is
+ * where it lies, for messages. */
 static int apply_all(struct pool *p, const struct disk_record *d,
-	uint32_t count, uint64_t at, struct error *error)
+	uint32_t count, uint64_t at, struct extent *last, struct error *error)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		if (!record_sane(&p->super, &d[i]))
-			return error_set(error, -EINVAL,
-				"damaged: record %" PRIu32 " of what lies at "
-				"%" PRIu64 " makes no sense",
+		int err = -EINVAL;
+
+		if (record_sane(&p->super, &d[i]))
+			err = last ? append(p, &d[i], last) : apply(p, &d[i]);
+		if (err == -EINVAL)
+			return error_set(error, err,
+				"damaged: record %" PRIu32
+				" of what lies at %" PRIu64 " makes no sense",
 				i, at);
-		if (apply(p, &d[i]))
+		if (err)
 			return no_memory(error);
 	}
 	return 0;
@@ -107,7 +128,7 @@ static bool chunk_holds(const struct pool *p, const char *buf,
 }
 
 static int load_chunk(struct pool *p, struct reactor *r, char *buf,
-	const struct chunk_at *at, struct error *error)
+	const struct chunk_at *at, struct extent *last, struct error *error)
 {
 	const struct disk_chunk *d = (struct disk_chunk *)(void *)buf;
 	int err;
@@ -135,7 +156,7 @@ static int load_chunk(struct pool *p, struct reactor *r, char *buf,
 		return no_memory(error);
 	p->chain.extents += get32(d->count);
 	return apply_all(p, (const struct disk_record *)(d + 1),
-		get32(d->count), at->offset, error);
+		get32(d->count), at->offset, last, error);
 }
 
 static int load_chain(struct pool *p, struct reactor *r, struct error *error)
@@ -144,12 +165,13 @@ static int load_chain(struct pool *p, struct reactor *r, struct error *error)
 	CLEANUP_FREE char *buf = aligned_alloc(POOL_UNIT, POOL_CHUNK_MAX);
 	const struct disk_chunk *d = (struct disk_chunk *)(void *)buf;
 	struct chunk_at at = {s->checkpoint_offset, s->checkpoint_length};
+	struct extent last = {0};
 	int err = 0;
 
 	if (!buf)
 		return no_memory(error);
 	while (!err && at.offset && p->chain.count < s->checkpoint_chunks) {
-		err = load_chunk(p, r, buf, &at, error);
+		err = load_chunk(p, r, buf, &at, &last, error);
 		if (!err)
 			at = (struct chunk_at){
 				get64(d->next_offset), get32(d->next_length)};
@@ -233,7 +255,8 @@ static int replay_entry(
 {
 	struct journal_at *at = &p->journal;
 	int err = apply_all(p, (const struct disk_record *)(e + 1),
-		get32(e->count), p->super.journal_offset + at->position, error);
+		get32(e->count), p->super.journal_offset + at->position, NULL,
+		error);
 
 	at->sequence = get64(e->sequence) + 1;
 	at->chain = get32(e->crc);
@@ -367,7 +390,7 @@ static int find_free(struct pool *p, struct error *error)
 		if (all[i].offset < at)
 			return overlap(&all[i - 1], &all[i], error);
 		if (all[i].offset > at &&
-			free_space_add(&p->space, at, all[i].offset - at))
+			free_space_append(&p->space, at, all[i].offset - at))
 			return no_memory(error);
 		at = all[i].offset + all[i].length;
 	}
