@@ -11,7 +11,9 @@
  * The lock is shared: reads run side by side, but nothing is written to the
  * store meanwhile, so that each block is seen as it was or as it will be. It
  * comes after the writing back, which it would keep off. What becomes dirty
- * in between was written by somebody who had no answer when we began.
+ * in between was written by somebody who had no answer when we began; but if
+ * a write of that to the store fails, it leaves there what nobody wrote, and
+ * we begin again.
  */
 #include <errno.h>
 #include <string.h>
@@ -104,17 +106,21 @@ static int direct_read(struct request *r, struct engine_request *req)
 	return err == -EINPROGRESS ? err : direct_end(r, req, err);
 }
 
-int step_direct_read(struct request *r)
+/* Is part of the range on the store as a failed write left it? Locked. */
+static bool torn(const struct request *r)
 {
-	struct engine_request *req = request_front(r);
+	uint64_t offset = r->lock.offset, end = r->lock.end;
+
+	return writeback_torn(r->e->writeback, offset, end) &&
+		(cache_range_state(r->e->cache, offset, end, UINT64_MAX) &
+			CACHE_HAS_DIRTY);
+}
+
+/* From DIRTY to where the range is locked and idle. */
+static int direct_settle(struct request *r, const struct engine_request *req)
+{
 	int err = 0;
 
-	if (!req->length)
-		return 0;
-	if (!r->loop)
-		return -EAGAIN;
-	if (r->phase == DIRECT_STORE)
-		return direct_end(r, req, r->error);
 	if (r->phase == DIRECT_DIRTY)
 		err = direct_begin(r, req);
 	if (!err)
@@ -124,8 +130,24 @@ int step_direct_read(struct request *r)
 		if (!err)
 			r->phase = DIRECT_IDLE;
 	}
-	if (!err)
-		err = cache_range_idle(r->e->cache, &r->lock);
+	return err ? err : cache_range_idle(r->e->cache, &r->lock);
+}
+
+int step_direct_read(struct request *r)
+{
+	struct engine_request *req = request_front(r);
+	int err;
+
+	if (!req->length)
+		return 0;
+	if (!r->loop)
+		return -EAGAIN;
+	if (r->phase == DIRECT_STORE)
+		return direct_end(r, req, r->error);
+	while (!(err = direct_settle(r, req)) && torn(r)) {
+		cache_range_unlock(r->e->cache, &r->lock);
+		r->phase = DIRECT_DIRTY;
+	}
 	return err ? err : direct_read(r, req);
 }
 

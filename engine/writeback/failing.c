@@ -116,6 +116,20 @@ bool failing_waits(struct writeback *wb, uint64_t offset, uint64_t end)
 	return false;
 }
 
+bool writeback_torn(struct writeback *wb, uint64_t offset, uint64_t end)
+{
+	if (!atomic_load(&wb->nfailing))
+		return false;
+
+	SCOPED_LOCK(&wb->failing_lock);
+
+	for (unsigned i = 0; i < atomic_load(&wb->nfailing); i++) {
+		if (overlap(&wb->failing[i], offset, end))
+			return true;
+	}
+	return false;
+}
+
 uint64_t failing_due(struct writeback *wb, bool *ready)
 {
 	SCOPED_LOCK(&wb->failing_lock);

@@ -130,6 +130,10 @@ int writeback_zero_room(struct writeback *wb);
  * error timeout? Any thread; a load while nothing fails. */
 bool writeback_failing(struct writeback *wb, uint64_t offset, uint64_t end);
 
+/* Has a write of part of [offset, end) failed, and not gone through since? The
+ * store may hold half of it. Any thread; a load while nothing fails. */
+bool writeback_torn(struct writeback *wb, uint64_t offset, uint64_t end);
+
 /* Was something lost that no flush can make durable any more (redo.c)? Any
  * thread. */
 bool writeback_lost(struct writeback *wb);
