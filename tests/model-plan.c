@@ -169,6 +169,7 @@ void plan_make(struct plan *p, uint64_t seed, unsigned ops)
 	p->throttle = (enum engine_throttle)random_below(&random, 3);
 	if (pool)
 		plan_pool(p, &random);
+	p->changing = percent(&random, 40);
 }
 
 void plan_print(const struct plan *p, char *buf, size_t size)
@@ -187,11 +188,12 @@ void plan_print(const struct plan *p, char *buf, size_t size)
 		"%s%s readahead=%" PRIu64 " cache=%" PRIu64 " limit=%" PRIu64
 		" background=%" PRIu64
 		" exports=%s detect=%u clients=%u depth=%u faults=%#x"
-		" throttle=%s end=%s ops=%u",
+		" throttle=%s end=%s ops=%u%s",
 		p->size, p->page_size, p->block_size,
 		p->subpage ? "" : " subpage=off",
 		p->multipage ? "" : " multipage=off", p->readahead,
 		p->cache_size, p->dirty_limit, p->dirty_background, exports,
 		p->detect, p->clients, p->depth, p->faults,
-		throttles[p->throttle], ends[p->end], p->ops);
+		throttles[p->throttle], ends[p->end], p->ops,
+		p->changing ? " changing" : "");
 }

@@ -377,6 +377,8 @@ static void operate(struct run *run)
 		op_let_go(run);
 	if (run->plan.faults && chance(run, 8))
 		fault_change(run);
+	if (run->plan.changing && chance(run, 6))
+		settings_change(run);
 	step_some(run);
 	if (chance(run, 5))
 		check_stats(run);

@@ -59,6 +59,7 @@ struct plan {
 	enum engine_detect detect;
 	unsigned faults; /* enum model_fault */
 	enum model_end end;
+	bool changing;      /* its settings do, while it runs */
 	bool prefilled;     /* the device starts with data, not zeroes */
 	unsigned weight[7]; /* of each enum engine_op */
 	bool pool;          /* over a pool, not a raw store: */
@@ -156,6 +157,11 @@ __attribute__((format(printf, 2, 3))) void run_fail(
 void fault_change(struct run *run);
 /* Nothing goes wrong any more. */
 void fault_clear(struct run *run);
+
+/* --- model-set.c --------------------------------------------------------- */
+
+/* Change a setting at random, or drop what is clean. */
+void settings_change(struct run *run);
 
 /* --- model-image.c ------------------------------------------------------- */
 

@@ -115,6 +115,69 @@ static void flush_takes_no_longer_after_any_load(void **state)
 	assert_int_equal(stat(s, "dirty_limit_bytes"), 128 * MIB);
 }
 
+/* Writers that go on, each with one random write under way. */
+struct writer {
+	struct engine_request req;
+	struct served *s;
+	uint64_t end_ns;
+	bool busy;
+};
+
+static void writer_next(struct writer *w);
+
+static void writer_done(struct engine_request *req)
+{
+	struct writer *w = container_of(req, struct writer, req);
+
+	assert_int_equal(req->error, 0);
+	w->busy = false;
+	writer_next(w);
+}
+
+static void writer_next(struct writer *w)
+{
+	static unsigned char buf[64 * KIB];
+	static uint64_t seed;
+
+	while (!w->busy && reactor_now(w->s->loop) < w->end_ns) {
+		engine_request_init(&w->req);
+		w->req.op = ENGINE_WRITE;
+		w->req.length = sizeof(buf);
+		w->req.offset =
+			random_below(&seed, SIZE / sizeof(buf)) * sizeof(buf);
+		w->req.export = w->s->export;
+		w->req.reactor = w->s->loop;
+		w->req.done = writer_done;
+		w->req.buf = buf;
+		w->busy = !engine_submit(&w->req);
+	}
+}
+
+static void flush_takes_no_longer_while_others_write_on(void **state)
+{
+	struct served *s = *state;
+	struct writer w[16] = {0};
+	uint64_t most = 0;
+
+	set(s, "dirty-time", "2s");
+	write_for(s, 40 * NSEC_PER_SEC, MIB, false);
+	for (unsigned i = 0; i < 16; i++) {
+		w[i].s = s;
+		w[i].end_ns = reactor_now(s->loop) + 30 * NSEC_PER_SEC;
+		writer_next(&w[i]);
+	}
+	while (reactor_now(s->loop) < w[0].end_ns - 5 * NSEC_PER_SEC) {
+		uint64_t ms;
+
+		reactor_sim_run_until(
+			s->loop, reactor_now(s->loop) + 3 * NSEC_PER_SEC);
+		ms = flush_ms(s);
+		most = ms > most ? ms : most;
+	}
+	assert_in_range(most, 1000, 2300);
+	reactor_sim_run_until(s->loop, w[0].end_ns + 10 * NSEC_PER_SEC);
+}
+
 static void limit_in_force_is_never_passed(void **state)
 {
 	struct served *s = *state;
@@ -142,6 +205,7 @@ int main(void)
 		TEST(without_it_a_flush_takes_as_long_as_the_limit_is_large),
 		TEST(speed_is_measured),
 		TEST(flush_takes_no_longer_after_any_load),
+		TEST(flush_takes_no_longer_while_others_write_on),
 		TEST(limit_in_force_is_never_passed),
 #undef TEST
 	};
