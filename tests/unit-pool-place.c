@@ -35,10 +35,10 @@ static uint64_t write_streams(struct pooled *b, uint64_t apart)
 	return pooled_counts(b).extents;
 }
 
-static uint64_t streams(
-	uint64_t logical, uint64_t apart, bool immediate, bool reopen)
+static uint64_t streams_in(uint64_t size, uint64_t logical, uint64_t apart,
+	bool immediate, bool reopen)
 {
-	struct pooled *b = pooled_blank(64 * MIB);
+	struct pooled *b = pooled_blank(size);
 	uint64_t extents;
 
 	b->immediate = immediate;
@@ -55,6 +55,12 @@ static uint64_t streams(
 	return extents;
 }
 
+static uint64_t streams(
+	uint64_t logical, uint64_t apart, bool immediate, bool reopen)
+{
+	return streams_in(64 * MIB, logical, apart, immediate, reopen);
+}
+
 /* At the least a quarter of each stream in one piece. */
 static void streams_written_in_turns_stay_in_large_extents(void **state)
 {
@@ -64,6 +70,16 @@ static void streams_written_in_turns_stay_in_large_extents(void **state)
 	assert_true(streams(48 * MIB, STREAM, false, false) <= 4 * STREAMS);
 	assert_true(streams(GIB, 100 * MIB, false, true) <= STREAMS);
 	assert_true(streams(GIB, STREAM, false, false) <= 4 * STREAMS);
+}
+
+/* One that finds no more room does not take that of another. */
+static void streams_that_fill_a_pool_do_not_cut_each_other_up(void **state)
+{
+	(void)state;
+	assert_true(streams_in(30 * MIB, GIB, 100 * MIB, false, false) <=
+		3 * STREAMS);
+	assert_true(streams_in(27 * MIB, GIB, 100 * MIB, false, false) <=
+		4 * STREAMS);
 }
 
 static void placed_as_they_arrive_they_are_cut_up(void **state)
@@ -160,6 +176,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			streams_written_in_turns_stay_in_large_extents),
+		cmocka_unit_test(
+			streams_that_fill_a_pool_do_not_cut_each_other_up),
 		cmocka_unit_test(placed_as_they_arrive_they_are_cut_up),
 		cmocka_unit_test(blocks_written_in_any_order_end_up_in_theirs),
 		cmocka_unit_test(a_trimmed_gap_is_filled_in_place),

@@ -13,7 +13,8 @@
  * twice the extent, as a power of two, less when the pool is nearly full, so
  * that streams written in turns do not end up in slices (XFS does it so). It
  * is held in memory only, and given up when space is short, when nothing was
- * allocated from one commit to the next, and for a newer stream.
+ * allocated from one commit to the next, and for a newer stream. Where it can
+ * go on no longer it begins anew as in 3.
  *
  * Immediate, for comparison: when space is promised, one after the other in
  * the order in which that happens.
@@ -187,25 +188,37 @@ static void hold_ahead(struct pool *p, const struct extent *e)
 	s->length = e->length;
 }
 
+/* What is free from `at` on, `most` at most. */
+static uint64_t free_from(const struct pool *p, uint64_t at, uint64_t most)
+{
+	uint64_t start, length;
+
+	if (!free_space_find(&p->space, at, &start, &length) || start > at)
+		return 0;
+	length -= at - start;
+	return length < most ? length : most;
+}
+
 /*
  * At the target if at least the write fits in there, even if less than wanted
- * is left ahead of it: it goes on with an extent, or fills a gap. Else where
- * all of it fits.
+ * is left ahead of it: it goes on with an extent, or fills a gap. A stream for
+ * which it does not begins anew where a new one would: the front of a hole is
+ * where another stream goes on. Else where all of it fits.
  */
 static bool choose(const struct pool *p, uint64_t target, uint64_t want,
 	uint64_t ahead, uint64_t *physical, uint64_t *length)
 {
-	uint64_t start, free;
-
-	if (target != FREE_SPACE_NO_TARGET &&
-		free_space_find(&p->space, target, &start, &free) &&
-		start <= target && start + free - target >= want) {
-		*physical = target;
-		*length = start + free - target;
-		if (*length > want + ahead)
-			*length = want + ahead;
-		return true;
+	*physical = target;
+	*length = target == FREE_SPACE_NO_TARGET
+		? 0
+		: free_from(p, target, want + ahead);
+	if (*length < want && ahead &&
+		free_space_largest(&p->space) / 2 >= want) {
+		*physical = middle_of_largest(p);
+		*length = free_from(p, *physical, want + ahead);
 	}
+	if (*length >= want)
+		return true;
 	return free_space_choose(
 		&p->space, target, want + ahead, physical, length);
 }
