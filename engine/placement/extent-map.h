@@ -10,7 +10,9 @@
  *    one goes on both logically and physically with the same flag, they are
  *    merged, unless one extent cannot be that long (EXTENT_LENGTH_MAX).
  * 2. A function that fails has changed nothing.
- * 3. Memory is at most 40 bytes an extent, from some thousands on.
+ * 3. Memory is at most 40 bytes an extent, from some thousands on, of the most
+ *    there were: what removals leave free is kept for those that come, or
+ *    goes back to the kernel in whole chunks.
  *
  * Nothing here locks: the map is its owner's, who keeps a lock. The functions
  * that take a const map may run in several threads at once while none changes
