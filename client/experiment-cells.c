@@ -203,20 +203,43 @@ static double streams_bound(const struct cell *c, const struct cell_device *d,
 }
 
 /*
- * Blocks at random, written in ascending order, over and over: the gaps ahead
- * are exponential, with as many blocks ahead as two limits hold.
+ * The share of blocks that are dirty where a sweep comes to, when `mean` of all
+ * are: they have been dirtied at random since the last one, some more than
+ * once, so 1 - exp(-x) of them after a part x / X of the sweep.
+ */
+static double share_ahead(double mean)
+{
+	double low = 0, high = 50;
+
+	for (unsigned i = 0; i < 60; i++) {
+		double x = (low + high) / 2;
+
+		if (1 - (1 - exp(-x)) / x < mean)
+			low = x;
+		else
+			high = x;
+	}
+	return 1 - exp(-low);
+}
+
+/*
+ * Blocks at random, written in ascending order, over and over: each block ahead
+ * is dirty with the same chance, so the gaps are geometric.
  */
 static double random_bound(const struct cell *c, const struct cell_device *d,
 	const struct store *s)
 {
-	double gap = (double)d->size / (2.0 * (double)d->limit / (double)c->bs);
+	double chance = share_ahead((double)d->limit / (double)d->size);
 	double ns = 0;
 
-	for (unsigned i = 0; i < 200; i++)
+	for (unsigned i = 0; i < 1000; i++) {
+		double others =
+			floor(log(1 - (i + .5) / 1000) / log(1 - chance));
+
 		ns += (double)c->bs * 1e9 /
-			pattern_rate(s, c->bs,
-				(uint64_t)(-gap * log(1 - (i + .5) / 200)));
-	return 200.0 * (double)c->bs * 1e9 / ns;
+			pattern_rate(s, c->bs, (uint64_t)others * c->bs);
+	}
+	return 1000.0 * (double)c->bs * 1e9 / ns;
 }
 
 double cell_bound(const struct cell *c, const struct bed *b)
