@@ -118,13 +118,15 @@ static void many_records_are_committed_unasked(void **state)
 
 /* --- failing ------------------------------------------------------------- */
 
-/* The data flush, the journal's write, the second flush. */
+/* The data flush, the journal's write (nothing is lost), the second flush. */
 static void a_failed_commit_is_told_and_made_good(void **state)
 {
 	static const struct {
 		enum store_op op;
 		uint64_t skip;
-	} fail[] = {{STORE_FLUSH, 0}, {STORE_WRITE, 0}, {STORE_FLUSH, 1}};
+		int error;
+	} fail[] = {{STORE_FLUSH, 0, -EIO}, {STORE_WRITE, 0, -EAGAIN},
+		{STORE_FLUSH, 1, -EIO}};
 	struct pooled *b = *state;
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -133,7 +135,8 @@ static void a_failed_commit_is_told_and_made_good(void **state)
 		pooled_write(b, tag, 0, 8 * UNIT);
 		pooled_write(b, tag, (8 + i) * 16 * UNIT, 8 * UNIT);
 		pooled_break(b, fail[i].op, fail[i].skip, 1);
-		assert_int_equal(pooled_do(b, STORE_FLUSH, 0, 0, 0, 0), -EIO);
+		assert_int_equal(
+			pooled_do(b, STORE_FLUSH, 0, 0, 0, 0), fail[i].error);
 		pooled_mend(b);
 		assert_true(pooled_sees(b, tag, 0, 8 * UNIT));
 		/* What may be lost is written again, by who wrote it. */
@@ -193,13 +196,25 @@ static void space_is_not_free_after_a_failed_commit(void **state)
 	pooled_break(b, STORE_FLUSH, 1, 1);
 	assert_int_equal(pooled_do(b, STORE_FLUSH, 0, 0, 0, 0), -EIO);
 	pooled_mend(b);
-	while (reactor_sim_step(b->loop))
-		;
+	reactor_sim_run_until(b->loop, reactor_now(b->loop) + NSEC_PER_SEC);
 	assert_int_equal(pooled_counts(b).free_bytes, before);
 	pooled_flush(b);
 	while (reactor_sim_step(b->loop))
 		;
 	assert_int_equal(pooled_counts(b).free_bytes, before + 64 * UNIT);
+}
+
+static void trimmed_space_does_not_wait_for_a_flush_for_ever(void **state)
+{
+	struct pooled *b = *state;
+	uint64_t before = pooled_counts(b).free_bytes;
+
+	pooled_write(b, 1, 0, 64 * UNIT);
+	pooled_trim(b, 0, 64 * UNIT);
+	reactor_sim_run_until(b->loop, reactor_now(b->loop) + 4 * NSEC_PER_SEC);
+	assert_int_equal(pooled_counts(b).free_bytes, before - 64 * UNIT);
+	reactor_sim_run_until(b->loop, reactor_now(b->loop) + 2 * NSEC_PER_SEC);
+	assert_int_equal(pooled_counts(b).free_bytes, before);
 }
 
 /* --- appending ----------------------------------------------------------- */
@@ -281,6 +296,7 @@ int main(void)
 		TEST(what_a_failed_flush_lost_reads_as_zeroes),
 		TEST(a_flush_is_told_of_anothers_failure),
 		TEST(space_is_not_free_after_a_failed_commit),
+		TEST(trimmed_space_does_not_wait_for_a_flush_for_ever),
 #undef TEST
 		cmocka_unit_test(appends_share_commits),
 	};

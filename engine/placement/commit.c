@@ -32,6 +32,7 @@
 /* With so many records pending a round begins that nobody asked for. */
 #define PENDING_SHARE 8U
 #define RETRY_NS (100 * NSEC_PER_MSEC)
+#define RETIRE_NS (5 * NSEC_PER_SEC)
 
 static void commit_end(struct pool *p, int error, bool lost);
 
@@ -389,20 +390,39 @@ static void commit_end(struct pool *p, int error, bool lost)
 	answer(p, error);
 }
 
+/* Has space been waiting to be free for long? Nobody may flush after a trim.
+ * A timer comes back here when it will have been. */
+static bool overdue(struct pool *p, bool retiring, uint64_t now)
+{
+	struct commit *c = &p->commit;
+
+	if (!retiring || p->quiet) {
+		c->retire_ns = 0;
+		return false;
+	}
+	if (!c->retire_ns)
+		c->retire_ns = now + RETIRE_NS;
+	if (now < c->retire_ns && !reactor_timer_armed(&c->retry))
+		reactor_timer_arm(p->home, &c->retry, c->retire_ns - now);
+	return now >= c->retire_ns;
+}
+
 /* Somebody waits; or, unless that failed just now, it would be good to. */
 static bool wanted(struct pool *p)
 {
-	bool may = reactor_now(p->home) >= p->commit.retry_ns;
-	bool want;
+	uint64_t now = reactor_now(p->home);
+	bool may = now >= p->commit.retry_ns;
+	bool want, retiring, good;
 
 	pthread_rwlock_rdlock(&p->lock);
+	retiring = p->retiring && p->retiring->count;
 	want = !list_empty(&p->waiters) ||
-		(p->ending == ENDING_COMMIT && p->pending.count) ||
-		(may && p->pending.count >= p->pending_most) ||
-		(may && !list_empty(&p->hungry) && p->retiring &&
-			p->retiring->count);
+		(p->ending == ENDING_COMMIT && p->pending.count);
+	good = p->pending.count >= p->pending_most ||
+		(!list_empty(&p->hungry) && retiring);
 	pthread_rwlock_unlock(&p->lock);
-	return want;
+	good |= overdue(p, retiring, now);
+	return want || (may && good);
 }
 
 static void retry(struct reactor_timer *timer)

@@ -35,6 +35,7 @@ static int unmap(struct pool *p, uint64_t offset, uint64_t length)
 	if (err)
 		return err;
 	extent_map_clear(&p->map, offset, length, pool_retire, p);
+	pool_kick(p); /* it knows for how long the space waits */
 	if (extent_map_count(&p->tainted))
 		extent_map_clear(&p->tainted, offset, length, NULL, NULL);
 	pool_record(p, &r);
