@@ -175,8 +175,9 @@ static int chunk_take(struct pool *p)
 		want = p->base.info.max_io / POOL_UNIT * POOL_UNIT;
 	if (free_space_largest(&p->space) < want)
 		pool_drop_ahead(p);
-	err = free_space_alloc(
-		&p->space, FREE_SPACE_NO_TARGET, want, &offset, &length);
+	/* At the end, where it is in the way of no stream. */
+	err = free_space_alloc(&p->space, p->super.physical_size - want, want,
+		&offset, &length);
 	if (err)
 		return err;
 	err = chain_add(&c->chain, offset, (uint32_t)length);

@@ -122,7 +122,7 @@ struct commit {
 	struct journal_at next; /* the journal's end when it is done */
 	char *buf;              /* the entries; owned */
 	uint64_t bytes, written;
-	uint64_t retry_ns; /* after a failure: nothing on our own before */
+	uint64_t retry_ns;  /* after a failure: nothing on our own before */
 	uint64_t retire_ns; /* when space must not wait longer; 0: none does */
 	struct reactor_timer retry;
 	struct pool_flush flush;
