@@ -212,6 +212,7 @@ static void space_used_twice_is_found(void **state)
 	assert_finds(b, get64(r[0].physical), "used twice");
 	r[1] = was;
 	r[1].physical = last_super(b)->checkpoint_offset;
+	r[1].units = put32(1); /* behind it the pool ends */
 	seal_chunk(chunk_of(b));
 	assert_finds(b, get64(r[1].physical), "checkpoint");
 }
