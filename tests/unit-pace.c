@@ -271,6 +271,22 @@ static void rate_limit_comes_to_the_share_of_a_writer(void **state)
 	stop(&t);
 }
 
+/* Paced, they stay below the limit; all waits are pauses. */
+static void limit_is_not_met_by_who_is_paced(void **state)
+{
+	struct test t;
+
+	(void)state;
+	start(&t, (struct bed_config){.writers = 10, .limit = 1000 * MIB}, 1);
+	run(&t, 40);
+	for (unsigned i = 0; i < 100; i++) {
+		run(&t, 0.05);
+		bed_look(&t.bed);
+		assert_true(bed_counter(&t.bed, "charged_bytes") < 999.5 * MIB);
+	}
+	stop(&t);
+}
+
 /* --- reads and flushes while writers are paced ---------------------------- */
 
 static void answer(struct engine_request *req)
@@ -395,6 +411,7 @@ int main(void)
 			runs_stay_long_when_a_round_is_longer_than_expiry),
 		cmocka_unit_test(narrow_band_keeps_the_device_busy),
 		cmocka_unit_test(rate_limit_comes_to_the_share_of_a_writer),
+		cmocka_unit_test(limit_is_not_met_by_who_is_paced),
 		cmocka_unit_test(reads_and_flushes_are_not_slowed),
 		cmocka_unit_test(legacy_writers_write_back_themselves),
 		cmocka_unit_test(off_waits_at_the_limit_only),

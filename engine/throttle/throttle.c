@@ -5,14 +5,15 @@
  *   writer --admit--> charge fits, memory there, nobody waits? --> admitted
  *                        | no
  *                        v
- *                     parked in its client's queue; the client is in the
- *                     ring; the flusher is pressed
+ *                     parked in its client's queue; the client is held for a
+ *                     while (pace.c, legacy.c), then in the ring; the flusher
+ *                     is pressed
  *   charge falls --> wake: while it fits, the next client in the ring has
- *                    its first writer admitted, and goes to the ring's end
+ *                    its first writer admitted, and is of the next lap
  *
- * What must hold, under the lock:
- *  1. A client is in the ring exactly while it has a parked writer.
- *  2. While somebody is parked, the cache has been asked for a wake since the
+ * What must hold, under the lock (and what throttle-impl.h says):
+ *  1. A client is admitted once in a lap, in the order of where it writes.
+ *  2. While somebody is in the ring, the cache has been asked for a wake since the
  *     last time the charge was looked at: no wake is lost.
  *  3. A writer is admitted even without room in memory if nothing at all is
  *     charged: then nothing could ever make room.
