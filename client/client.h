@@ -34,6 +34,7 @@ int cmd_pool(int argc, char **argv);
 int cmd_reset(int argc, char **argv);
 int cmd_set(int argc, char **argv);
 int cmd_stats(int argc, char **argv);
+int cmd_tls_init(int argc, char **argv);
 
 /* --- util.c -------------------------------------------------------------- */
 

@@ -29,6 +29,7 @@ static const struct command commands[] = {
 	{"reset", "CONTROL", "zero a server's peaks and histograms", cmd_reset},
 	{"set", "CONTROL K=V...", "change a running server", cmd_set},
 	{"stats", "CONTROL", "a server's counters", cmd_stats},
+	{"tls-init", "DIR", "make certificates to try TLS with", cmd_tls_init},
 };
 
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -52,7 +52,7 @@ fi
 
 if command -v weir >/dev/null; then
 	help=$(weir --help)
-	commands=$(sed -nE 's/^  ([a-z]+) .*/\1/p' <<<"$help")
+	commands=$(sed -nE 's/^  ([a-z][a-z-]*) .*/\1/p' <<<"$help")
 	documented weir.1 "commands" <<<"$commands"
 	documented weir.1 "options" < <({
 		echo "$help"
