@@ -43,6 +43,17 @@ is_installed() {
 	esac
 }
 
+# For nbd-server: TLS in the general part of its configuration.
+tls_lines() {
+	[ "$tls" = yes ] || return 0
+	cat <<END
+	certfile = $tmp/pki/server-cert.pem
+	keyfile = $tmp/pki/server-key.pem
+	cacertfile = $tmp/pki/ca-cert.pem
+	force_tls = true
+END
+}
+
 # nbd_server_config IMAGE SOCKET PORT
 nbd_server_config() {
 	cat <<END
@@ -51,6 +62,7 @@ nbd_server_config() {
 	listenaddr = 127.0.0.1
 	port = $3
 	allowlist = true
+$(tls_lines)
 [disk]
 	exportname = $1
 	flush = true
@@ -64,7 +76,13 @@ END
 peer_command() {
 	local peer=$1 class=$2 socket=$3 port=$4 image=$5
 	local listen=(-U "$socket") store=$image
+	local qemu_tls=()
 	[ -n "$socket" ] || listen=(-i 127.0.0.1 -p "$port")
+	if [ "$tls" = yes ]; then
+		listen+=(--tls=require --tls-certificates="$tmp/pki")
+		qemu_tls=(--object "tls-creds-x509,id=t,endpoint=server,dir=$tmp/pki"
+			--tls-creds t)
+	fi
 	[ "$class" = file ] || store=mem:$size
 	case $peer in
 	weir-server)
@@ -85,7 +103,7 @@ peer_command() {
 		listen=(-k "$socket")
 		[ -n "$socket" ] || listen=(-b 127.0.0.1 -p "$port")
 		command=(qemu-nbd -t -f raw --cache=writeback --aio=io_uring
-			-e 16 "${listen[@]}" "$image")
+			-e 16 "${listen[@]}" "${qemu_tls[@]}" "$image")
 		;;
 	nbd-server)
 		nbd_server_config "$image" "$socket" "$port" >"$tmp/$peer.conf"
@@ -105,13 +123,16 @@ is_ready() {
 
 start_peer() {
 	local peer=$1 class=$2 transport=$3 command
-	local image=$tmp/$peer.img socket='' port name=''
+	local image=$tmp/$peer.img socket='' port name='' scheme=nbd query=''
+	if [ "$tls" = yes ]; then
+		scheme=nbds query=tls-certificates=$tmp/pki
+	fi
 	port=$(free_port)
 	[ "$peer" != nbd-server ] || name=disk
-	peer_uri[$peer]=nbd://127.0.0.1:$port/$name
+	peer_uri[$peer]="$scheme://127.0.0.1:$port/$name?$query"
 	if [ "$transport" = unix ]; then
 		socket=$tmp/$peer.sock
-		peer_uri[$peer]="nbd+unix:///$name?socket=$socket"
+		peer_uri[$peer]="$scheme+unix:///$name?socket=$socket&$query"
 	fi
 	[ "$class" = memory ] || truncate -s "$size" "$image"
 	peer_command "$peer" "$class" "$socket" "$port" "$image"

@@ -11,6 +11,7 @@
 report_head() {
 	echo "weir race: $(uname -sr), $(nproc) CPUs, $(weir --version)," \
 		"load: $load, $rounds rounds of $runtime s, $size"
+	[ "$tls" = no ] || echo "Every server with TLS."
 	echo "Each cell: best / median (median against the reference);" \
 		"below, server CPU us per request."
 	echo "Writes to images end with a flush that is measured; writes to" \
@@ -46,7 +47,7 @@ report_json() {
 		--arg weir "$(weir --version)" --arg load "$load" \
 		--arg rounds "$rounds" --arg runtime "$runtime" \
 		--arg size "$size_bytes" --arg keys "${weir_keys[*]-}" \
-		--arg missing "${missing[*]-}" --args '
+		--arg tls "$tls" --arg missing "${missing[*]-}" --args '
 	def median: sort | if length % 2 == 1 then .[length / 2 | floor]
 		else (.[length / 2 - 1] + .[length / 2]) / 2 end;
 	[inputs | split("\t") | {class: .[0], transport: .[1],
@@ -68,7 +69,7 @@ report_json() {
 			server_cpu_us_per_op})}) |
 	{weir: $weir, kernel: $kernel, cpus: ($cpus | tonumber), load: $load,
 		rounds: ($rounds | tonumber), runtime_s: ($runtime | tonumber),
-		size_bytes: ($size | tonumber),
+		size_bytes: ($size | tonumber), tls: ($tls == "yes"),
 		weir_keys: ($keys | split(" ")),
 		missing: ($missing | split(" ")), failed: $ARGS.positional,
 		cells: .}' "${failures[@]}" <"$results"
