@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # A kernel under QEMU attaches an export with nbd-client, over a unix socket
-# and over TCP with one and four connections; makes, fills, checks and trims
+# over TCP with one and four connections, and over TLS; makes, fills, checks and trims
 # xfs, ext4 and btrfs on it. The images are then checked here.
 
 # shellcheck source=tests/lib.sh
@@ -19,6 +19,7 @@ vm_root "$root" "$WEIR_SRCDIR/tests/vm/init.sh"
 vm_modules "$root" virtio_pci virtio_blk nbd xfs ext4 btrfs
 vm_programs "$root" nbd-client mkfs.xfs xfs_repair mkfs.ext4 e2fsck \
 	mkfs.btrfs btrfs
+weir tls-init "$root/pki" >/dev/null || bail "no certificates"
 cp /etc/mke2fs.conf "$root/etc/"
 
 case $WEIR_FRONTEND in

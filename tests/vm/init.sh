@@ -14,6 +14,8 @@ serve() { # serve DISK: listen as $transport says
 	rm -f /run/pid /run/sock
 	case $transport in
 	unix) /serve "$1" -U /run/sock 2>>/tmp/server.log & ;;
+	tls) /serve "$1" -i 127.0.0.1 -p 10809 --tls=require \
+		--tls-certificates=/pki 2>>/tmp/server.log & ;;
 	*) /serve "$1" -i 127.0.0.1 -p 10809 2>>/tmp/server.log & ;;
 	esac
 	server=$!
@@ -34,6 +36,8 @@ attach() {
 	unix) nbd-client -unix /run/sock /dev/nbd0 ;;
 	tcp1) nbd-client 127.0.0.1 10809 /dev/nbd0 ;;
 	tcp4) nbd-client 127.0.0.1 10809 -C 4 /dev/nbd0 ;;
+	tls) nbd-client 127.0.0.1 10809 /dev/nbd0 -x -A /pki/ca-cert.pem \
+		-H localhost ;;
 	esac && wait_size
 }
 
@@ -155,5 +159,5 @@ life() {
 
 life /dev/vda xfs unix tcp4
 life /dev/vdb ext4 tcp1 unix
-life /dev/vdc btrfs tcp4 tcp1
+life /dev/vdc btrfs tcp4 tls
 finish
