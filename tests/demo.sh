@@ -4,6 +4,7 @@
 # demo.sh: weir from end to end, beside a plain file. A sparse image is served,
 # attached as a block device, given a filesystem, mounted, written, read,
 # unmounted, checked and detached. All of it goes away at the end, also on ^C.
+# With --tls, client and server speak TLS.
 
 set -u
 PATH=$PATH:/usr/sbin:/sbin
@@ -13,6 +14,7 @@ image_size=4G
 file_size=${DEMO_FILE_SIZE:-512M}
 seconds=${DEMO_SECONDS:-5}
 
+tls=()
 tmp=
 server=
 device=
@@ -73,10 +75,10 @@ trap 'exit 143' TERM HUP
 # the mounted filesystem still needs while it is cleaned up.
 start_server() {
 	printf '  $ %s\n' "truncate -s $image_size $tmp/disk.img" \
-		"weir-server -f -U $tmp/sock --control $tmp/control $tmp/disk.img &"
+		"weir-server -f -U $tmp/sock --control $tmp/control ${tls[*]-} $tmp/disk.img &"
 	truncate -s "$image_size" "$tmp/disk.img" || die "no image"
 	setsid weir-server -f -U "$tmp/sock" --control "$tmp/control" \
-		-P "$tmp/pid" "$tmp/disk.img" 2>"$tmp/server.log" &
+		-P "$tmp/pid" "${tls[@]}" "$tmp/disk.img" 2>"$tmp/server.log" &
 	server=$!
 	for ((i = 0; i < 100; i++)); do
 		[ ! -s "$tmp/pid" ] || return 0
@@ -147,19 +149,29 @@ tmp=$(mktemp -d "${TMPDIR:-/var/tmp}/weir-demo.XXXXXX") || exit 1
 free=$(df --output=avail -B1M "$tmp" | tail -n 1)
 [ "$free" -gt 2048 ] || die "$tmp: needs 2G free, has ${free}M; set TMPDIR"
 
+uri="nbd+unix:///?socket=$tmp/sock"
+if [ "${1-}" = --tls ]; then
+	step "Make certificates"
+	run weir tls-init "$tmp/pki" || die "no certificates"
+	tls=(--tls=require --tls-certificates="$tmp/pki")
+	# nbdfuse takes no file names from a URI; over a unix socket the client
+	# asks for no authority either.
+	uri="nbds+unix:///?socket=$tmp/sock"
+fi
+
 step "Serve a sparse $image_size image"
 start_server
 sed 's/^/    /' "$tmp/server.log"
 
 if ! can_attach; then
 	step "Measure through the NBD client: $why"
-	run weir bench "nbd+unix:///?socket=$tmp/sock" || die "weir bench failed"
+	run weir bench "$uri" || die "weir bench failed"
 	exit 0
 fi
 
 step "Attach it as a block device"
-printf "  $ weir attach 'nbd+unix:///?socket=%s/sock'\\n" "$tmp"
-device=$(weir attach "nbd+unix:///?socket=$tmp/sock") || die "cannot attach"
+printf "  $ weir attach '%s'\\n" "$uri"
+device=$(weir attach "$uri") || die "cannot attach"
 printf '    %s\n' "$device"
 
 step "Make a filesystem and mount it"

@@ -34,6 +34,13 @@ ok "TCP, four connections, an image, fio's load" timeout_run 60 bash "$race" \
 	--rounds 1 --load fio --peers weir-server,nbdkit-file --rows '^write-1M$'
 is "$(cells '[.cells[].connections] | join(" ")')" "4 4" "are measured"
 
+ok "two servers with TLS" timeout_run 60 bash "$race" --tls \
+	--classes memory --peers weir-server,nbdkit-memory --transports tcp \
+	--connections 1 --rounds 1 --runtime 0.2 --rows read-1M --size 4M \
+	--dir "$tmp" --json "$tmp/race.json"
+is "$(jq '.tls, (.cells | length)' "$tmp/race.json" | xargs)" "true 2" \
+	"both are measured"
+
 # Of all the programs only those that the race itself needs.
 mkdir "$tmp/bin"
 for program in weir jq awk setsid dirname cat sed sleep numfmt getconf nproc uname \

@@ -19,9 +19,11 @@ left_behind() {
 }
 
 demo() {
-	timeout -k 5 90 "$BASH" "$WEIR_SRCDIR/tests/demo.sh"
+	timeout -k 5 90 "$BASH" "$WEIR_SRCDIR/tests/demo.sh" "$@"
 }
 
+ok "the demo runs with TLS" demo --tls
+like "$out" "ready: .* at nbds" "it is TLS"
 ok "the demo runs" demo
 like "$out" "IOPS" "it shows figures"
 is "$(left_behind)" "" "nothing is left"
