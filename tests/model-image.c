@@ -8,6 +8,7 @@
  * A raw store's bytes are the device's.
  */
 #include <assert.h>
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,7 +133,9 @@ static void close_pool(struct placement *p, struct reactor *r)
 	placement_close(p);
 }
 
-static void read_pool(struct run *run)
+/* False: it does not open, or cannot be read; run->failure says why unless
+ * `damaged`, which is reason enough. */
+static bool read_pool(struct run *run, bool damaged)
 {
 	struct placement_config config = {
 		.flags = chance(run, 30) ? STORE_OPEN_READONLY : 0,
@@ -148,10 +151,12 @@ static void read_pool(struct run *run)
 		run->scratch);
 	config.spec = spec;
 	if (placement_open(&config, &p, &error)) {
-		run_fail(run, "what a power cut leaves does not open: %s",
-			error.text);
+		if (!damaged)
+			run_fail(run,
+				"what a power cut leaves does not open: %s",
+				error.text);
 		reactor_free(config.home);
-		return;
+		return false;
 	}
 	for (uint64_t at = 0, n; at < run->plan.size && !err; at += n) {
 		n = run->plan.size - at;
@@ -164,13 +169,14 @@ static void read_pool(struct run *run)
 			run, "what a power cut leaves cannot be read: %d", err);
 	close_pool(p, config.home);
 	reactor_free(config.home);
+	return !err;
 }
 
 static const unsigned char *device(struct run *run)
 {
 	if (!run->plan.pool)
 		return run->copy;
-	read_pool(run);
+	read_pool(run, false);
 	return run->device;
 }
 
@@ -185,4 +191,53 @@ const unsigned char *image_cut(struct run *run)
 	store_fault_snapshot(engine_store(run->engine),
 		random_next(&run->random), run->copy);
 	return device(run);
+}
+
+/* --- damage -------------------------------------------------------------- */
+
+#define UNIT 4096U
+#define JOURNAL (128U << 10) /* where it begins: weir-pool(5) */
+
+static uint64_t number_at(const unsigned char *p)
+{
+	uint64_t n;
+
+	memcpy(&n, p, sizeof(n));
+	return le64toh(n);
+}
+
+/* A journal entry that another, later one says was durable; NULL: none. */
+static unsigned char *proven_entry(struct run *run)
+{
+	unsigned char *ring = run->copy + JOURNAL, *found = NULL;
+	uint64_t units = run->plan.journal_size / UNIT, durable = 0, n = 0;
+
+	for (uint64_t i = 0; i < units; i++) {
+		const unsigned char *e = ring + i * UNIT;
+
+		if (!memcmp(e, "weirjrnl", 8) && number_at(e + 32) > durable)
+			durable = number_at(e + 32);
+	}
+	for (uint64_t i = 0; i < units; i++) {
+		unsigned char *e = ring + i * UNIT;
+
+		if (memcmp(e, "weirjrnl", 8) || number_at(e + 24) > durable)
+			continue;
+		if (!pick(run, ++n)) /* each as likely */
+			found = e;
+	}
+	return found;
+}
+
+const unsigned char *image_damaged(struct run *run)
+{
+	unsigned char *entry;
+
+	store_fault_snapshot(engine_store(run->engine),
+		random_next(&run->random), run->copy);
+	entry = run->plan.pool ? proven_entry(run) : NULL;
+	if (!entry)
+		return NULL;
+	entry[pick(run, 64 + 24)] ^= (unsigned char)(1 + pick(run, 255));
+	return read_pool(run, true) ? run->device : NULL;
 }

@@ -258,6 +258,15 @@ static void compare(struct run *run, const unsigned char *image,
 		run_fail(run, "%s: %s", when, why);
 }
 
+/* Damage is found out, or does not matter. */
+static void compare_damaged(struct run *run)
+{
+	const unsigned char *image = image_damaged(run);
+
+	if (image)
+		compare(run, image, "with a damaged journal", false);
+}
+
 /* The store is closed, or its power cut. */
 static void compare_image(struct run *run, const char *when, bool exact)
 {
@@ -296,6 +305,10 @@ static void end_in_order(struct run *run)
 	settle_store(run);
 	if (failed(run))
 		return;
+	if (run->plan.pool) { /* a flush of its own failed: the next says so */
+		op_start(run, ENGINE_FLUSH, 0, 0, 0);
+		drain(run, false);
+	}
 	run->must_flush = true;
 	op_start(run, ENGINE_FLUSH, 0, 0, 0);
 	drain(run, false);
@@ -384,6 +397,8 @@ static void operate(struct run *run)
 		check_stats(run);
 	if (chance(run, 5) && !run->power_off)
 		compare(run, image_cut(run), "if the power were cut", false);
+	if (chance(run, 2) && !run->power_off)
+		compare_damaged(run);
 	check_age(run);
 }
 

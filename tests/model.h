@@ -173,6 +173,9 @@ void image_free(struct run *run);
 const unsigned char *image_now(struct run *run);
 /* What it would hold if the power were cut now. */
 const unsigned char *image_cut(struct run *run);
+/* The same with a journal entry damaged that was durable: NULL if that is
+ * found out, or there is none. */
+const unsigned char *image_damaged(struct run *run);
 
 /* --- model-run.c --------------------------------------------------------- */
 
