@@ -122,7 +122,11 @@ static void plan_pool(struct plan *p, uint64_t *random)
 		p->cache_size = p->dirty_limit;
 	p->prefilled = false;
 	p->journal_size = POOL_JOURNAL;
-	p->tight = percent(random, 25);
+	p->tight = percent(random, 25) || p->sabotage;
+	if (p->sabotage) { /* much at once, and space that is soon used again */
+		p->faults = FAULT_DELAY;
+		p->depth = 24;
+	}
 	p->space = POOL_SPACE_MIN + p->journal_size + 3 * p->size;
 	if (p->tight)
 		p->space = POOL_SPACE_MIN +

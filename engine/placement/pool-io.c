@@ -10,7 +10,8 @@
  *     fails the space is free again and promised again: it will be tried
  *     again.
  *  2. A write that a failing store flush overlaps may be lost like those
- *     before it: what it maps is tainted (rule 3 of pool-impl.h).
+ *     before it: what it maps is tainted (rule 3 of pool-impl.h), and the
+ *     write fails, since nobody else may still have the data.
  *  3. FUA goes to the store only if nothing but the data has to be durable:
  *     the place is mapped, by a record that is durable.
  */
@@ -289,7 +290,7 @@ static int map_pieces(struct pool_op *op)
 			(at->kind == PIECE_MARKED && still_there(p, at)))
 			map_piece(op, at, lost);
 	}
-	return 0; /* FUA: the commit says whether it was lost */
+	return lost ? -EIO : 0;
 }
 
 static bool only_placed(const struct pool_op *op)
