@@ -42,6 +42,12 @@ static void fail_unanswered(struct run *run, const char *why)
 {
 	const struct op *op = oldest_op(run);
 
+	if (run->verbose) {
+		char *stats = engine_stats_json(run->engine, "model");
+
+		printf("# %s\n", stats);
+		free(stats);
+	}
 	run_fail(run,
 		"%s: #%" PRIu64 " op %d %" PRIu64 "+%" PRIu64
 		" of %u in flight is not answered",

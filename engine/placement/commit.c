@@ -223,8 +223,12 @@ static void unseal_retired(struct pool *p)
 		struct extent e = {.physical = now->item[i].offset,
 			.length = now->item[i].length};
 
-		/* Numbered as now: it is freed no earlier than it may be. */
+		size_t count = sealed->count;
+
 		pool_retire(p, &e);
+		/* As it was: no record of now may ever come to be sealed. */
+		if (sealed->count > count)
+			sealed->item[count].number = now->item[i].number;
 	}
 	free(now->item);
 	free(now);
