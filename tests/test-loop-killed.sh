@@ -73,4 +73,9 @@ life() {
 for fs in xfs ext4; do
 	life "$fs" "$(make_image 400M "$fs.img")"
 done
+ok "a pool" weir pool create "$tmp/pool.img" --size 400M
+for fs in xfs ext4; do
+	life "$fs" "pool:$tmp/pool.img"
+done
+ok "the pool is sound" weir pool check "$tmp/pool.img"
 done_testing

@@ -49,6 +49,13 @@ zero_all() {
 	timeout_run 30 qemu-io -f raw -c 'write -z 0 16M' -c flush "$uri"
 }
 
+# In a pool what was flushed has a place that a crash does not lose.
+make_pool() {
+	weir pool create "$tmp/pool.img" --size 16M >&2 && echo "pool:$tmp/pool.img"
+}
+
 need qemu-io
 survives "$(make_image 16M)" raw
+survives "$(make_pool)" pool
+ok "the pool is sound" weir pool check "$tmp/pool.img"
 done_testing
