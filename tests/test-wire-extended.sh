@@ -124,5 +124,31 @@ END
 	"the whole of a large device in one request"
 is "$(stat_of dirty_peak_bytes)" 0 "nothing of that becomes dirty"
 stop_weir
+
+# A pool of a petabyte: one record in its map, whatever the length.
+ok "a pool of 1P" weir pool create "$tmp/pool.img" --size 1P --space 64M
+weir_name=pool start_weir store="pool:$tmp/pool.img"
+is "$(extended <<END
+write 1 1125899906838528 4096 0x77
+recv
+flush 2
+recv
+trim 3 0 1125899906842624
+recv
+zero 4 0 1125899906842624
+recv
+read 5 1125899906838528 4096
+recv
+END
+)" "1 of 1125899906838528: none
+2 of 0: none
+3 of 0: none
+4 of 0: none
+5 of 1125899906838528: at 1125899906838528 4096 of 0x00" \
+	"all of it is trimmed and zeroed at once"
+is "$(stat_of dirty_bytes)" 0 "and nothing is dirty"
+is "$(stat_of mapped_bytes)" 0 "or has a place"
+stop_weir
 is "$status" 0 "it ends well"
+ok "the pool is sound" weir pool check "$tmp/pool.img"
 done_testing
