@@ -13,17 +13,7 @@ unix='nbd+unix:///?socket=/run/sock'
 serve() { # serve OPTION...
 	rm -f /run/pid
 	weir-server -f -P /run/pid "$@" 2>>/tmp/server.log &
-	server=$!
-	n=0
-	while [ ! -s /run/pid ] && [ $n -lt 100 ]; do
-		sleep 0.1
-		n=$((n + 1))
-	done
-}
-
-end_server() {
-	kill -TERM "$server"
-	wait "$server"
+	server_starts $!
 }
 
 # attach OPTION...: sets $dev; the device is whole when it returns.

@@ -44,3 +44,18 @@ finish() {
 	sync
 	poweroff -f
 }
+
+# server_starts PID: wait until it has written /run/pid.
+server_starts() {
+	server=$1
+	n=0
+	while [ ! -s /run/pid ] && [ $n -lt 100 ]; do
+		sleep 0.1
+		n=$((n + 1))
+	done
+}
+
+end_server() {
+	kill -TERM "$server"
+	wait "$server"
+}

@@ -18,17 +18,7 @@ serve() { # serve DISK: listen as $transport says
 		--tls-certificates=/pki 2>>/tmp/server.log & ;;
 	*) /serve "$1" -i 127.0.0.1 -p 10809 2>>/tmp/server.log & ;;
 	esac
-	server=$!
-	n=0
-	while [ ! -s /run/pid ] && [ $n -lt 100 ]; do
-		sleep 0.1
-		n=$((n + 1))
-	done
-}
-
-end_server() {
-	kill -TERM "$server"
-	wait "$server"
+	server_starts $!
 }
 
 attach() {
