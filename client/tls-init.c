@@ -98,7 +98,7 @@ static int write_identity(const char *command, const char *dir, const char *who,
 static int make_all(const char *command, const char *dir,
 	const char *const *hosts, unsigned nhosts)
 {
-	struct identity ca = {NULL}, server = {NULL}, client = {NULL};
+	struct identity ca = {.certificate = NULL}, server = ca, client = ca;
 	const char *why = tls_identity_make(
 		&ca, NULL, TLS_AUTHORITY, "weir trial authority", NULL, 0);
 	int r = EXIT_OK;

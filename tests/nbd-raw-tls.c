@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "nbd-raw.h"
 
@@ -20,9 +21,16 @@ void raw_tls(struct raw *r)
 	if (!ssl || SSL_set_fd(ssl, r->fd) != 1)
 		raw_die("no TLS");
 	r->ssl = ssl;
+	SSL_CTX_free(ctx); /* the connection holds it */
 	if (SSL_connect(ssl) != 1)
 		raw_die("the TLS handshake fails");
 	printf("%s\n", SSL_get_version(ssl));
+}
+
+void raw_close(struct raw *r)
+{
+	SSL_free(r->ssl);
+	close(r->fd);
 }
 
 ssize_t raw_send(struct raw *r, const void *data, size_t n)
@@ -43,6 +51,11 @@ void raw_tls(struct raw *r)
 {
 	(void)r;
 	raw_die("built without TLS");
+}
+
+void raw_close(struct raw *r)
+{
+	close(r->fd);
 }
 
 ssize_t raw_send(struct raw *r, const void *data, size_t n)

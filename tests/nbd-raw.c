@@ -256,7 +256,7 @@ int main(int argc, char **argv)
 	raw_flush_out(r);
 	free(line);
 	free(r->out);
-	close(r->fd);
+	raw_close(r);
 	free(r);
 	return 0;
 }

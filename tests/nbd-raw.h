@@ -41,6 +41,9 @@ void raw_flush_out(struct raw *r);
 /* From here on with TLS; prints the version. */
 void raw_tls(struct raw *r);
 
+/* The end of the connection. */
+void raw_close(struct raw *r);
+
 /* As send() and recv(), with TLS or without. */
 ssize_t raw_send(struct raw *r, const void *data, size_t n);
 ssize_t raw_recv(struct raw *r, void *data, size_t n);
