@@ -394,6 +394,8 @@ void transmit_input(struct conn *c)
 
 	while (input_once(c) && --left)
 		;
+	if (c->in.cur) /* a payload comes in pieces: sleep between them */
+		c->worker->met += 2;
 }
 
 void transmit_feed(struct conn *c, const unsigned char *p, size_t n)

@@ -33,7 +33,7 @@ ok "weir bench" timeout_run 30 weir bench --rw randwrite --bs 16K \
 # fio names no files; over a unix socket libnbd wants no authority.
 ok "fio" timeout_run 30 fio --name=tls --ioengine=nbd \
 	--uri="nbds+unix:///?socket=$sock" \
-	--rw=randrw --bs=4k-64k --size=8M --iodepth=16 --verify=crc32c \
+	--rw=randrw --bs=4k-64k --size=8M --iodepth=16 --verify_state_save=0 --verify=crc32c \
 	--verify_fatal=1 --thread
 creds=tls-creds-x509,id=t,endpoint=client,dir=$tmp/client
 opts=$(qemu_url t),tls-hostname=localhost
