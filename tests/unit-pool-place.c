@@ -171,6 +171,28 @@ static void what_was_chosen_on_arrival_can_be_given_up(void **state)
 	pooled_free(b);
 }
 
+/* The search went on from the start of the pool and cut off what lies before
+ * the place it had come from: a place beyond the end. */
+static void arrivals_begin_again_at_the_start(void **state)
+{
+	struct pooled *b = pooled_blank(8 * MIB);
+	int err = 0;
+
+	(void)state;
+	b->immediate = true;
+	pooled_format(b, 64 * MIB);
+	pooled_open(b);
+	for (unsigned i = 0; i < 64 && !err; i++)
+		err = pooled_do(b, STORE_WRITE, 1, i * MIB, MIB / 2, 0);
+	assert_int_equal(err, -ENOSPC);
+	pooled_trim(b, 0, 64 * MIB);
+	pooled_flush(b);
+	pooled_write(b, 2, 0, MIB);
+	pooled_write(b, 2, 8 * MIB, MIB);
+	assert_true(pooled_sees(b, 2, 0, MIB));
+	pooled_free(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -183,6 +205,7 @@ int main(void)
 		cmocka_unit_test(a_trimmed_gap_is_filled_in_place),
 		cmocka_unit_test(what_is_held_ahead_is_given_up_for_a_promise),
 		cmocka_unit_test(what_was_chosen_on_arrival_can_be_given_up),
+		cmocka_unit_test(arrivals_begin_again_at_the_start),
 	};
 
 	return cmocka_run_group_tests_name("pool-place", tests, NULL, NULL);

@@ -254,15 +254,17 @@ static int alloc_delayed(struct pool *p, uint64_t logical, uint64_t want,
 /* After the one before, and from the start again at the end. */
 static int choose_now(struct pool *p, struct extent *e)
 {
-	uint64_t want = e->length, start, length;
+	uint64_t want = e->length, from = p->arrival, start, length;
 	int err;
 
-	if (!free_space_find(&p->space, p->arrival, &start, &length) &&
-		!free_space_find(&p->space, 0, &start, &length))
-		return -ENOSPC;
-	if (start < p->arrival) {
-		length -= p->arrival - start;
-		start = p->arrival;
+	if (!free_space_find(&p->space, from, &start, &length)) {
+		from = 0;
+		if (!free_space_find(&p->space, from, &start, &length))
+			return -ENOSPC;
+	}
+	if (start < from) {
+		length -= from - start;
+		start = from;
 	}
 	e->physical = start;
 	e->length = length < want ? length : want;
