@@ -134,6 +134,8 @@ static void plan_pool(struct plan *p, uint64_t *random)
 				POOL_UNIT;
 	p->weight[ENGINE_TRIM] *= 3;
 	p->weight[ENGINE_ZERO] *= 2;
+	p->immediate = percent(random, 30);
+	p->serial = percent(random, 30);
 	if (percent(random, 70)) {
 		p->end = END_POWER_CUT;
 		p->lives = (unsigned)between(random, 2, 5);
@@ -189,15 +191,16 @@ void plan_print(const struct plan *p, char *buf, size_t size)
 			modes[p->mode[i]], p->readonly[i] ? "r" : "");
 	snprintf(buf, size,
 		"size=%" PRIu64 " page=%" PRIu32 " block=%" PRIu32
-		"%s%s readahead=%" PRIu64 " cache=%" PRIu64 " limit=%" PRIu64
-		" background=%" PRIu64
+		"%s%s%s%s readahead=%" PRIu64 " cache=%" PRIu64
+		" limit=%" PRIu64 " background=%" PRIu64
 		" exports=%s detect=%u clients=%u depth=%u faults=%#x"
 		" throttle=%s end=%s ops=%u%s",
 		p->size, p->page_size, p->block_size,
 		p->subpage ? "" : " subpage=off",
-		p->multipage ? "" : " multipage=off", p->readahead,
-		p->cache_size, p->dirty_limit, p->dirty_background, exports,
-		p->detect, p->clients, p->depth, p->faults,
-		throttles[p->throttle], ends[p->end], p->ops,
+		p->multipage ? "" : " multipage=off",
+		p->immediate ? " immediate" : "", p->serial ? " serial" : "",
+		p->readahead, p->cache_size, p->dirty_limit,
+		p->dirty_background, exports, p->detect, p->clients, p->depth,
+		p->faults, throttles[p->throttle], ends[p->end], p->ops,
 		p->changing ? " changing" : "");
 }

@@ -151,6 +151,8 @@ static void configure(const struct run *run, struct engine_config *c)
 		run->image, p->pool ? "]" : "");
 	c->store = strdup(spec);
 	c->pool_sabotage = p->sabotage;
+	c->placement = p->immediate ? ENGINE_IMMEDIATE : ENGINE_DELALLOC;
+	c->append = p->serial ? ENGINE_APPEND_SERIAL : ENGINE_APPEND_ASYNC;
 	c->cache_size = p->cache_size;
 	c->page_size = p->page_size;
 	c->block_size = p->block_size;

@@ -59,11 +59,12 @@ struct plan {
 	enum engine_detect detect;
 	unsigned faults; /* enum model_fault */
 	enum model_end end;
-	bool changing;      /* its settings do, while it runs */
-	bool prefilled;     /* the device starts with data, not zeroes */
-	unsigned weight[7]; /* of each enum engine_op */
-	bool pool;          /* over a pool, not a raw store: */
-	bool tight;         /* which may run out of space */
+	bool changing;          /* its settings do, while it runs */
+	bool prefilled;         /* the device starts with data, not zeroes */
+	unsigned weight[7];     /* of each enum engine_op */
+	bool pool;              /* over a pool, not a raw store: */
+	bool tight;             /* which may run out of space */
+	bool immediate, serial; /* placement, append */
 	uint64_t space, journal_size; /* bytes */
 	unsigned sabotage;            /* POOL_SABOTAGE_*: see if it is found */
 };

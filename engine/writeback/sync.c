@@ -148,7 +148,9 @@ static void pass_write(struct writeback *wb)
 		}
 		if (!err || wb->pass_writes)
 			return;
-		if (!wb->pass.busy)
+		/* A block that failed is dirty again, and its page may be of
+		 * this pass: who waits knows by now that it fails. */
+		if (!wb->pass.busy || wb->pass_error)
 			break;
 		/* Blocks were under writeback, or a range was locked. */
 		if (again && !wb->pass.took) {
