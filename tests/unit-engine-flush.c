@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "rig.h"
 
@@ -151,6 +152,35 @@ static void lost_direct_write_fails_every_flush(void **state)
 	rig_close(r);
 }
 
+/* A page with a block that cannot be written yet and one that fails: the pass
+ * took the second again and again, in no time. */
+static void flush_of_a_failing_block_ends_beside_one_that_is_locked(
+	void **state)
+{
+	struct rig *r = rig_new(MIB);
+	struct engine_export *x;
+	struct ask *reader;
+
+	(void)state;
+	rig_open(r);
+	x = engine_export_new(r->engine, false, ENGINE_NONE);
+	rig_hang(r, STORE_READ);
+	reader = ask_of(r, x, ENGINE_READ, 0, 0, 2 * BLOCK, BLOCK);
+	rig_run(r, NSEC_PER_MSEC);
+	assert_int_equal(rig_write(r, 2, 2 * BLOCK, BLOCK), 0);
+	assert_int_equal(rig_write(r, 2, 0, BLOCK), 0);
+	rig_break(r, STORE_WRITE, 0);
+	alarm(60); /* it would be for ever */
+	assert_int_equal(rig_flush(r), -EIO);
+	alarm(0);
+	rig_mend(r);
+	assert_int_equal(ask_end(r, reader), 0);
+	assert_int_equal(rig_flush(r), 0);
+	assert_true(rig_durable(r, 2, 0, BLOCK));
+	assert_true(rig_durable(r, 2, 2 * BLOCK, BLOCK));
+	rig_free(r);
+}
+
 static void shutdown_names_what_is_dirty_at_an_odd_end(void **state)
 {
 	struct rig *r = rig_new(MIB - 512);
@@ -201,6 +231,8 @@ int main(void)
 		T(zero_beside_a_failing_flush_is_not_lost),
 		T(write_beside_a_failing_flush_is_not_lost),
 		cmocka_unit_test(lost_direct_write_fails_every_flush),
+		cmocka_unit_test(
+			flush_of_a_failing_block_ends_beside_one_that_is_locked),
 		cmocka_unit_test(shutdown_names_what_is_dirty_at_an_odd_end),
 		cmocka_unit_test(
 			blocks_that_pin_pages_do_not_hold_more_than_the_cache),
