@@ -46,8 +46,9 @@ static int raw_open_error(
 		hint = " (readonly=yes needs no write access)";
 	if (err == -ENOENT)
 		return error_set(error, err,
-			"cannot open: %s (to make one: truncate -s 4G %s)",
-			strerror(-err), path);
+			"cannot open: %s (to make one: truncate -s 4G %s; a "
+			"pool: weir pool create %s --size 4G)",
+			strerror(-err), path, path);
 	return error_set(error, err, "cannot open: %s%s", strerror(-err), hint);
 }
 
