@@ -94,6 +94,14 @@ int step_cache(struct request *r)
 
 /* --- writes -------------------------------------------------------------- */
 
+/* The end of the piece, a power of two, that `pos` lies in, or `end`. */
+static uint64_t cut_piece(uint64_t pos, uint64_t piece, uint64_t end)
+{
+	uint64_t stop = (pos & ~(piece - 1)) + piece;
+
+	return stop < end ? stop : end;
+}
+
 /* With multipage off each block is admitted, looked up, copied and noted by
  * itself. */
 static uint64_t piece_end(const struct request *r, uint64_t end)
@@ -101,9 +109,8 @@ static uint64_t piece_end(const struct request *r, uint64_t end)
 	uint64_t piece = atomic_load(&r->e->multipage)
 		? throttle_piece(r->e->throttle)
 		: r->e->config.block_size;
-	uint64_t stop = (r->io.pos & ~(piece - 1)) + piece;
 
-	return stop < end ? stop : end;
+	return cut_piece(r->io.pos, piece, end);
 }
 
 /* What [from, to) can make dirty at most, bytes. */
@@ -127,10 +134,8 @@ static void admitted(struct throttle_waiter *w)
 static void shrink(struct throttle_waiter *w, uint64_t piece)
 {
 	struct request *r = container_of(w, struct request, u.throttle);
-	uint64_t stop = r->io.pos / piece * piece + piece;
 
-	if (stop < r->io.end)
-		r->io.end = stop;
+	r->io.end = cut_piece(r->io.pos, piece, r->io.end);
 	w->bytes = dirtied(r, r->io.pos, r->io.end);
 }
 
@@ -186,8 +191,8 @@ static void reserved(struct placement_waiter *w)
  */
 static int reserve(struct request *r)
 {
-	uint64_t block = r->e->config.block_size;
-	uint64_t from = r->io.pos / block * block;
+	uint64_t in = r->e->config.block_size - 1; /* a power of two's */
+	uint64_t from = r->io.pos & ~in;
 	uint64_t length = dirtied(r, r->io.pos, r->io.end);
 	int err = r->error;
 
