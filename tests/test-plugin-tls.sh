@@ -3,6 +3,8 @@
 # TLS by nbdkit in front of the plugin: pre-shared keys and certificates.
 # shellcheck source=tests/lib.sh
 . "${WEIR_SRCDIR:-.}/tests/lib.sh"
+# shellcheck source=tests/lib-tls.sh
+. "${WEIR_SRCDIR:-.}/tests/lib-tls.sh"
 need nbdkit nbdcopy nbdinfo psktool certtool cmp
 
 WEIR_FRONTEND=plugin
@@ -25,22 +27,10 @@ stop_weir TERM
 is "$status" 0 "it ends well"
 
 pki=$tmp/pki
-mkdir "$pki"
-printf '%s\n' 'cn = weir test' ca cert_signing_key >"$tmp/ca.info"
-printf '%s\n' 'cn = localhost' 'dns_name = localhost' tls_www_server \
-	encryption_key signing_key >"$tmp/server.info"
 certificates() {
-	certtool --generate-privkey --key-type=ecdsa --outfile "$tmp/ca.key" &&
-		certtool --generate-self-signed --load-privkey "$tmp/ca.key" \
-			--template "$tmp/ca.info" --outfile "$pki/ca-cert.pem" &&
-		certtool --generate-privkey --key-type=ecdsa \
-			--outfile "$pki/server-key.pem" &&
-		certtool --generate-certificate \
-			--load-privkey "$pki/server-key.pem" \
-			--load-ca-certificate "$pki/ca-cert.pem" \
-			--load-ca-privkey "$tmp/ca.key" \
-			--template "$tmp/server.info" \
-			--outfile "$pki/server-cert.pem"
+	authority "$pki" &&
+		certificate "$pki" "$pki" server 'cn = localhost' \
+			'dns_name = localhost'
 }
 ok "certificates are made" certificates
 mkdir "$tmp/client"
