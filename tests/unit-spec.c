@@ -156,10 +156,12 @@ static void a_path_needs_no_kind(void **state)
 	(void)state;
 	assert_refused("/nonexistent/a:b", -ENOENT,
 		"store /nonexistent/a:b: cannot open: No such file or "
-		"directory (to make one: truncate -s 4G /nonexistent/a:b)");
+		"directory (to make one: truncate -s 4G /nonexistent/a:b; "
+		"a pool: weir pool create /nonexistent/a:b --size 4G)");
 	assert_refused("raw:/nonexistent/x,y", -ENOENT,
 		"store raw:/nonexistent/x,y: cannot open: No such file or "
-		"directory (to make one: truncate -s 4G /nonexistent/x,y)");
+		"directory (to make one: truncate -s 4G /nonexistent/x,y; "
+		"a pool: weir pool create /nonexistent/x,y --size 4G)");
 	assert_refused("/tmp", -EINVAL,
 		"store /tmp: neither a file nor a block device");
 	assert_refused("raw:", -EINVAL, "store raw:: no path");
