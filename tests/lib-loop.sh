@@ -10,11 +10,16 @@
 #	make_fs xfs "$loop"; mount -t xfs "$loop" "$mnt"; ...
 #	umount "$mnt"; check_fs xfs "$loop"; detach
 
-need nbdfuse fusermount3 losetup mkfs.xfs xfs_repair mkfs.ext4 e2fsck \
+need flock nbdfuse fusermount3 losetup mkfs.xfs xfs_repair mkfs.ext4 e2fsck \
 	mkfs.btrfs btrfs sha256sum
 [ "$(id -u)" -eq 0 ] || skip_all "only root may mount"
 [ -w /dev/fuse ] || skip_all "this machine has no /dev/fuse"
 losetup -f >/dev/null 2>&1 || skip_all "this machine has no loop device"
+
+# One such test at a time: mkfs.btrfs asks the file behind every mounted loop
+# device, and fails where that file's nbdfuse is dead, as a test makes it.
+exec {loop_lock}>"${TMPDIR:-/tmp}/weir-loop.lock"
+flock -w 600 "$loop_lock" || bail "another test keeps the loop devices"
 
 fuse=$tmp/fuse
 mnt=$tmp/mnt
