@@ -35,7 +35,7 @@ enum stats_latency {
 
 struct histogram {
 	_Atomic(uint64_t) bucket[LATENCY_BUCKETS];
-	_Atomic(uint64_t) max_ns;
+	_Atomic(uint64_t) sum_ns, max_ns;
 };
 
 /* Counters of one loop (or of foreign threads): no line is shared. */
@@ -206,9 +206,13 @@ int step_direct_write(struct request *r);
 /* request-status.c */
 int step_status(struct request *r);
 
-/* stats.c */
+/* latency.c: one that took `ns`, and stands for `weight` of them. */
 void stats_latency(
 	struct stripe *s, enum engine_op op, uint64_t ns, uint64_t weight);
+struct json_t *latency_json(struct engine *e);
+void latency_reset(struct engine *e);
+
+/* stats.c */
 uint64_t stats_requests_inside(struct engine *e);
 
 #endif

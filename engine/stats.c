@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stats.c: counters, latency histograms, and the JSON of one store.
- *
- * A histogram has LATENCY_SUB steps in each doubling of the time, so a
- * percentile is off by an eighth at most.
+ * stats.c: counters, and the JSON of one store.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -13,92 +10,9 @@
 #include "config-keys.h"
 #include "engine-impl.h"
 
-/* --- histograms ---------------------------------------------------------- */
-
-static unsigned bucket_of(uint64_t ns)
-{
-	unsigned log, sub;
-
-	if (ns < LATENCY_SUB)
-		return (unsigned)ns;
-	log = 63 - (unsigned)__builtin_clzll(ns);
-	sub = (unsigned)(ns >> (log - 3)) & (LATENCY_SUB - 1);
-	log = (log - 2) * LATENCY_SUB + sub;
-	return log < LATENCY_BUCKETS ? log : LATENCY_BUCKETS - 1;
-}
-
-/* The upper end of a bucket, ns. */
-static uint64_t bucket_top(unsigned bucket)
-{
-	unsigned log = bucket / LATENCY_SUB + 2, sub = bucket % LATENCY_SUB;
-
-	if (bucket < LATENCY_SUB)
-		return bucket;
-	return (UINT64_C(1) << log) + ((uint64_t)(sub + 1) << (log - 3)) - 1;
-}
-
-void stats_latency(
-	struct stripe *s, enum engine_op op, uint64_t ns, uint64_t weight)
-{
-	struct histogram *h;
-	uint64_t max;
-
-	if (op == ENGINE_READ)
-		h = &s->latency[LATENCY_READ];
-	else if (op == ENGINE_WRITE)
-		h = &s->latency[LATENCY_WRITE];
-	else if (op == ENGINE_FLUSH)
-		h = &s->latency[LATENCY_FLUSH];
-	else
-		return;
-	atomic_fetch_add_explicit(
-		&h->bucket[bucket_of(ns)], weight, memory_order_relaxed);
-	max = atomic_load_explicit(&h->max_ns, memory_order_relaxed);
-	while (ns > max && !atomic_compare_exchange_weak(&h->max_ns, &max, ns))
-		;
-}
-
-static uint64_t percentile(const uint64_t *bucket, uint64_t total, double share)
-{
-	uint64_t want = (uint64_t)((double)total * share), seen = 0;
-
-	for (unsigned i = 0; i < LATENCY_BUCKETS; i++) {
-		seen += bucket[i];
-		if (bucket[i] && seen > want)
-			return bucket_top(i);
-	}
-	return 0;
-}
-
 static void set(json_t *j, const char *key, uint64_t n)
 {
 	json_object_set_new(j, key, json_integer((json_int_t)n));
-}
-
-static void latency_json(struct engine *e, json_t *all, const char *key,
-	enum stats_latency which)
-{
-	uint64_t bucket[LATENCY_BUCKETS] = {0}, total = 0, max = 0;
-	json_t *j = json_object();
-
-	for (unsigned s = 0; s < STRIPES; s++) {
-		struct histogram *h = &e->stripe[s].latency[which];
-		uint64_t top = atomic_load(&h->max_ns);
-
-		max = top > max ? top : max;
-		for (unsigned i = 0; i < LATENCY_BUCKETS; i++) {
-			uint64_t n = atomic_load_explicit(
-				&h->bucket[i], memory_order_relaxed);
-
-			bucket[i] += n;
-			total += n;
-		}
-	}
-	set(j, "count", total);
-	set(j, "p50_us", percentile(bucket, total, .5) / 1000);
-	set(j, "p99_us", percentile(bucket, total, .99) / 1000);
-	set(j, "max_us", max / 1000);
-	json_object_set_new(all, key, j);
 }
 
 /* --- counters ------------------------------------------------------------ */
@@ -300,7 +214,7 @@ static void settings_json(const struct engine_config *c, json_t *j)
 
 char *engine_stats_json(struct engine *e, const char *name)
 {
-	json_t *j = json_object(), *latency = json_object();
+	json_t *j = json_object();
 	struct engine_config c;
 	char *text;
 
@@ -322,10 +236,7 @@ char *engine_stats_json(struct engine *e, const char *name)
 	set(j, "requests_inside", stats_requests_inside(e));
 	set(j, "rss_bytes", rss_bytes());
 	ops_json(e, j);
-	latency_json(e, latency, "read", LATENCY_READ);
-	latency_json(e, latency, "write", LATENCY_WRITE);
-	latency_json(e, latency, "flush", LATENCY_FLUSH);
-	json_object_set_new(j, "latency", latency);
+	json_object_set_new(j, "latency", latency_json(e));
 	settings_json(&c, j);
 	text = json_dumps(j, JSON_COMPACT);
 	json_decref(j);
@@ -336,13 +247,5 @@ void engine_stats_reset(struct engine *e)
 {
 	cache_reset_peaks(e->cache);
 	throttle_reset_peaks(e->throttle);
-	for (unsigned s = 0; s < STRIPES; s++) {
-		for (unsigned l = 0; l < LATENCIES; l++) {
-			struct histogram *h = &e->stripe[s].latency[l];
-
-			atomic_store(&h->max_ns, 0);
-			for (unsigned i = 0; i < LATENCY_BUCKETS; i++)
-				atomic_store(&h->bucket[i], 0);
-		}
-	}
+	latency_reset(e);
 }

@@ -2,6 +2,7 @@
 /*
  * unit-stats.c: the counters of one store, as they are printed.
  */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -137,6 +138,50 @@ static void percentiles_are_off_by_an_eighth_at_most(void **state)
 	assert_int_equal(latency(s, "read", "count"), 0);
 }
 
+/* "buckets_ns":[[TOP,COUNT],...] of latency.OP; how many there are. */
+static unsigned buckets(
+	struct served *s, const char *op, uint64_t top[8], uint64_t count[8])
+{
+	char *json = engine_stats_json(s->engine, "x"), key[32];
+	const char *at = strstr(json, "\"latency\":");
+	unsigned n = 0;
+
+	snprintf(key, sizeof(key), "\"%s\":", op);
+	at = strstr(strstr(at, key), "\"buckets_ns\":[");
+	assert_non_null(at);
+	at += strlen("\"buckets_ns\":[");
+	while (*at == '[' || *at == ',') {
+		at += *at == ',';
+		assert_true(n < 8);
+		assert_int_equal(sscanf(at, "[%" SCNu64 ",%" SCNu64 "]",
+					 &top[n], &count[n]),
+			2);
+		n++;
+		at = strchr(at, ']') + 1;
+	}
+	free(json);
+	return n;
+}
+
+static void buckets_are_those_that_hold_something(void **state)
+{
+	struct served *s = *state;
+	uint64_t top[8], count[8];
+
+	assert_int_equal(buckets(s, "write", top, count), 0);
+	stats_latency(&s->engine->stripe[0], ENGINE_WRITE, 1000, 3);
+	stats_latency(&s->engine->stripe[1], ENGINE_WRITE, 1023, 1);
+	stats_latency(&s->engine->stripe[2], ENGINE_WRITE, 1024, 64);
+	assert_int_equal(buckets(s, "write", top, count), 2);
+	assert_int_equal(top[0], 1023);
+	assert_int_equal(count[0], 4);
+	assert_int_equal(top[1], 1151);
+	assert_int_equal(count[1], 64);
+	assert_int_equal(latency(s, "write", "count"), 68);
+	assert_int_equal(latency(s, "write", "sum_us"),
+		(3 * 1000 + 1023 + 64 * 1024) / 1000);
+}
+
 static void rare_slow_one_is_in_the_tail_only(void **state)
 {
 	struct served *s = *state;
@@ -184,6 +229,7 @@ int main(void)
 		TEST(counters_follow_what_happens),
 		cmocka_unit_test(busy_is_while_the_store_has_something_to_do),
 		TEST(percentiles_are_off_by_an_eighth_at_most),
+		TEST(buckets_are_those_that_hold_something),
 		TEST(rare_slow_one_is_in_the_tail_only),
 		TEST(any_time_at_all_has_its_place),
 		TEST(reset_zeroes_peaks_and_histograms_only),
