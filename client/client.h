@@ -26,6 +26,7 @@ enum exit_code {
 
 int cmd_attach(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
 int cmd_detach(int argc, char **argv);
 int cmd_drop(int argc, char **argv);
 int cmd_experiment(int argc, char **argv);

@@ -19,6 +19,7 @@ static const struct command commands[] = {
 	{"attach", "URI", "make an export a block device of this machine",
 		cmd_attach},
 	{"bench", "URI...", "measure an export", cmd_bench},
+	{"compare", "FILE...", "lay measurements side by side", cmd_compare},
 	{"detach", "DEVICE", "flush and give up a block device", cmd_detach},
 	{"drop", "CONTROL", "empty a server's cache of what is clean",
 		cmd_drop},
