@@ -345,6 +345,16 @@ struct engine_export *engine_export_new(
 	return x;
 }
 
+void engine_export_free(struct engine_export *x)
+{
+	struct engine *e = x->engine;
+
+	pthread_mutex_lock(&e->lock);
+	list_remove(&x->link);
+	pthread_mutex_unlock(&e->lock);
+	free(x);
+}
+
 void engine_export_info(const struct engine_export *x, struct engine_info *i)
 {
 	const struct engine *e = x->engine;

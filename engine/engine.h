@@ -186,6 +186,8 @@ struct engine_client;
 struct engine_export *engine_export_new(
 	struct engine *e, bool readonly, enum engine_cache_mode cache);
 void engine_export_info(const struct engine_export *x, struct engine_info *i);
+/* Free it before the engine. No request is for it any more. Any thread. */
+void engine_export_free(struct engine_export *x);
 
 /* The client of that identity ("10.0.0.7", "pid 4711"): the same one for the
  * same text. Counted references. Any thread. */

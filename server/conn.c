@@ -247,6 +247,7 @@ static void conn_free(struct conn *c)
 	release_slot(c);
 	if (c->client)
 		engine_client_put(c->client);
+	export_put(c->export);
 	list_remove(&c->link);
 	list_remove(&c->ready_link);
 	pthread_mutex_lock(&s->lock);

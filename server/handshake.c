@@ -236,13 +236,13 @@ static void begin_transmission(struct conn *c)
 	struct server_export *x = c->export;
 
 	reactor_timer_cancel(c->worker->reactor, &c->deadline);
-	if (h->meta_export != x)
+	if (h->meta_export != x->id)
 		c->meta_allocation = false;
 	/* The control socket reads it. */
 	pthread_mutex_lock(&c->server->lock);
 	tls_identity(&c->transport, c->identity, sizeof(c->identity));
 	pthread_mutex_unlock(&c->server->lock);
-	c->client = engine_client_get(x->engine, c->identity);
+	c->client = engine_client_get(x->store->engine, c->identity);
 	if (!c->client) {
 		conn_kill(c);
 		return;
@@ -265,7 +265,7 @@ static void begin_tls(struct conn *c)
 	struct handshake *h = c->handshake;
 
 	h->starttls = false;
-	h->meta_export = NULL;
+	h->meta_export = 0;
 	c->structured = false;
 	c->extended = false;
 	c->meta_allocation = false;

@@ -23,13 +23,12 @@
 struct handshake {
 	bool has_flags; /* the client's flags have come */
 	bool no_zeroes;
-	bool done;     /* transmission follows when `out` has gone */
-	bool starttls; /* TLS follows when `out` has gone */
-	bool closing;  /* the end follows when `out` has gone */
-	uint32_t skip; /* bytes of an option that was refused */
-	/* The export the meta contexts were set for. */
-	const struct server_export *meta_export;
-	unsigned char *out; /* owned */
+	bool done;            /* transmission follows when `out` has gone */
+	bool starttls;        /* TLS follows when `out` has gone */
+	bool closing;         /* the end follows when `out` has gone */
+	uint32_t skip;        /* bytes of an option that was refused */
+	uint64_t meta_export; /* whose contexts were set: its id; 0: no one's */
+	unsigned char *out;   /* owned */
 	size_t nout, out_sent, out_room;
 	size_t nin;
 	unsigned char in[OPTION_HEADER + OPTION_MAX];

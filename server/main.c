@@ -83,7 +83,7 @@ static int serve(const struct options *o, int ready_fd)
 		r = EXIT_FAILURE;
 	} else {
 		server_describe(s, where, sizeof(where));
-		log_info("ready: %s at %s", o->config.store, where);
+		log_info("ready: %s at %s", o->stores[0]->name, where);
 		if (ready_fd >= 0)
 			leave_parent(ready_fd);
 		r = server_run(s);

@@ -97,9 +97,8 @@ void meta_answer(struct conn *c, const struct option *o)
 			"lengths in the option do not fit");
 		return;
 	}
-	x = length > NBD_MAX_STRING
-		? NULL
-		: server_find_export(c->server, name, length);
+	x = length > NBD_MAX_STRING ? NULL
+				    : export_get(c->server, name, length);
 	if (!x) {
 		handshake_refuse(
 			c, o->number, NBD_REP_ERR_UNKNOWN, "no such export");
@@ -107,7 +106,8 @@ void meta_answer(struct conn *c, const struct option *o)
 	}
 	if (set) {
 		c->meta_allocation = match;
-		c->handshake->meta_export = x;
+		c->handshake->meta_export = x->id;
 	}
+	export_put(x);
 	answer(c, o, match);
 }

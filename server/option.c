@@ -28,7 +28,7 @@ static uint16_t transmission_flags(const struct conn *c)
 	return (uint16_t)flags;
 }
 
-/* From here on the connection counts as the export's. */
+/* From here on the connection counts as the export's, and has it. */
 static void choose(struct conn *c, struct server_export *x)
 {
 	c->export = x;
@@ -44,8 +44,7 @@ static void export_name(struct conn *c, const struct option *o)
 
 	/* Whoever knows of extended headers can say GO. */
 	if (o->length <= NBD_MAX_STRING && !c->extended)
-		x = server_find_export(
-			c->server, (const char *)o->data, o->length);
+		x = export_get(c->server, (const char *)o->data, o->length);
 	if (!x) {
 		log_debug("%s: no such export", c->peer);
 		c->handshake->closing = true;
@@ -56,24 +55,29 @@ static void export_name(struct conn *c, const struct option *o)
 	handshake_put(c, answer, c->handshake->no_zeroes ? 10 : sizeof(answer));
 }
 
+static void list_export(struct conn *c, const struct server_export *x)
+{
+	unsigned char answer[4 + NBD_MAX_STRING];
+
+	nbd_put32(answer, (uint32_t)x->name_length);
+	memcpy(answer + 4, x->name, x->name_length);
+	handshake_reply(
+		c, NBD_OPT_LIST, NBD_REP_SERVER, answer, 4 + x->name_length);
+}
+
 static void list_exports(struct conn *c, const struct option *o)
 {
 	struct server *s = c->server;
-	unsigned char answer[4 + NBD_MAX_STRING];
 
 	if (o->length) {
 		handshake_refuse(c, o->number, NBD_REP_ERR_INVALID,
 			"NBD_OPT_LIST takes no data");
 		return;
 	}
-	for (unsigned i = 0; i < s->nexports; i++) {
-		const struct server_export *x = &s->exports[i];
-
-		nbd_put32(answer, (uint32_t)x->name_length);
-		memcpy(answer + 4, x->name, x->name_length);
-		handshake_reply(c, o->number, NBD_REP_SERVER, answer,
-			4 + x->name_length);
-	}
+	pthread_mutex_lock(&s->lock);
+	list_for_each (node, &s->exports)
+		list_export(c, list_entry(node, struct server_export, link));
+	pthread_mutex_unlock(&s->lock);
 	handshake_reply(c, o->number, NBD_REP_ACK, NULL, 0);
 }
 
@@ -129,6 +133,8 @@ static void info_answer(struct conn *c, const struct option *o,
 	c->export = NULL;
 	if (o->number == NBD_OPT_GO)
 		choose(c, x);
+	else
+		export_put(x);
 }
 
 /* INFO and GO: name length, name, count, that many numbers. */
@@ -150,7 +156,7 @@ static void info_or_go(struct conn *c, const struct option *o)
 			"export name too long");
 		return;
 	}
-	x = server_find_export(c->server, (const char *)o->data + 4, name);
+	x = export_get(c->server, (const char *)o->data + 4, name);
 	if (!x) {
 		handshake_refuse(
 			c, o->number, NBD_REP_ERR_UNKNOWN, "no such export");

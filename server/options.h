@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * options.h: what the command line of weir-server says.
+ * options.h: what weir-server is told to do.
+ *
+ * A store is an engine to open; an export is a name under which a store is
+ * served. The command line says one of each.
  */
 #ifndef WEIR_SERVER_OPTIONS_H
 #define WEIR_SERVER_OPTIONS_H
@@ -19,20 +22,37 @@ enum tls_mode {
 
 struct tls_options {
 	enum tls_mode mode;
-	const char *certificates; /* a directory, or NULL */
-	const char *psk;          /* a file, or NULL */
+	char *certificates; /* a directory, or NULL */
+	char *psk;          /* a file, or NULL */
 	bool verify_peer;
-	const char *allow[TLS_MAX_ALLOW];
+	char *allow[TLS_MAX_ALLOW];
 	unsigned nallow; /* 0: any name */
 };
 
+struct store_options {
+	char *name; /* the spec, if it was not given one */
+	struct engine_config config;
+};
+
+#define EXPORT_NAME_MAX 4096U /* bytes, of the name or the description */
+
+struct export_options {
+	char *name;                  /* "": for clients that name none */
+	char *description;           /* or NULL */
+	struct store_options *store; /* of the same options */
+	bool readonly;
+	enum engine_cache_mode cache;
+};
+
+/* The strings are owned. */
 struct options {
-	const char *unix_path; /* NULL: TCP */
-	const char *ipaddr;
-	const char *port;
-	const char *exportname;
-	const char *pidfile; /* or NULL */
-	const char *control; /* or NULL */
+	char *unix_path; /* NULL: TCP */
+	char *ipaddr;
+	char *port;
+	char *exportname; /* of the command line */
+	char *pidfile;    /* or NULL */
+	char *control;    /* or NULL */
+	bool readonly;    /* of the command line */
 	bool foreground;
 	bool verbose;
 	bool swap;
@@ -41,13 +61,18 @@ struct options {
 	uint64_t poll_ns;             /* 0: never */
 	uint64_t shutdown_timeout_ns; /* 0: for ever */
 	struct tls_options tls;
-	struct engine_config config;
+
+	/* In the order they were given; at least one of each. */
+	struct store_options **stores;
+	unsigned nstores;
+	struct export_options **exports;
+	unsigned nexports;
 };
 
 /*
  * Fill `o` from the command line. Returns 0 to go on; 1 if --help or
- * --version has been answered; -EINVAL with `error` filled. Opens nothing.
- * The strings point into argv. End with options_free() in each case.
+ * --version has been answered; -EINVAL or -ENOMEM with `error` filled. Opens
+ * nothing. End with options_free() in each case.
  */
 int options_parse(
 	struct options *o, int argc, char **argv, struct error *error);

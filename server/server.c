@@ -60,39 +60,16 @@ static int open_workers(struct server *s, struct error *error)
 	return 0;
 }
 
-static int open_engine(struct server *s, struct error *error)
-{
-	struct reactor **loops = calloc(s->nworkers, sizeof(struct reactor *));
-	int r;
-
-	if (!loops)
-		return error_set(error, -ENOMEM, "no memory");
-	for (unsigned i = 0; i < s->nworkers; i++)
-		loops[i] = s->workers[i].reactor;
-	r = engine_open(
-		&s->options->config, loops, s->nworkers, &s->engine, error);
-	free(loops);
-	return r;
-}
-
 static int open_exports(struct server *s, struct error *error)
 {
-	const struct engine_config *config = &s->options->config;
-	struct server_export *x = calloc(1, sizeof(*x));
+	const struct options *o = s->options;
+	int r = 0;
 
-	if (!x)
-		return error_set(error, -ENOMEM, "no memory");
-	s->exports = x;
-	s->nexports = 1;
-	x->name = s->options->exportname;
-	x->name_length = strlen(x->name);
-	x->engine = s->engine;
-	x->export =
-		engine_export_new(s->engine, config->readonly, config->cache);
-	if (!x->export)
-		return error_set(error, -ENOMEM, "no memory");
-	engine_export_info(x->export, &x->info);
-	return 0;
+	for (unsigned i = 0; i < o->nstores && !r; i++)
+		r = export_open_store(s, o->stores[i], error);
+	for (unsigned i = 0; i < o->nexports && !r; i++)
+		r = export_open(s, o->exports[i], error);
+	return r;
 }
 
 int server_open(struct server *s, const struct options *o, struct error *error)
@@ -102,6 +79,8 @@ int server_open(struct server *s, const struct options *o, struct error *error)
 	*s = (struct server){.options = o, .usock = USOCK_INIT};
 	pthread_mutex_init(&s->lock, NULL);
 	list_init(&s->all);
+	list_init(&s->stores);
+	list_init(&s->exports);
 	r = 0;
 	if (o->tls.mode != TLS_OFF)
 		r = tls_open(&o->tls, &s->tls, error);
@@ -111,26 +90,10 @@ int server_open(struct server *s, const struct options *o, struct error *error)
 	if (!r)
 		r = listen_open(s, error);
 	if (!r)
-		r = open_engine(s, error);
-	if (!r)
 		r = open_exports(s, error);
 	if (!r)
 		r = status_open(s, error);
 	return r;
-}
-
-struct server_export *server_find_export(
-	struct server *s, const char *name, size_t length)
-{
-	if (!length)
-		return &s->exports[0];
-	for (unsigned i = 0; i < s->nexports; i++) {
-		struct server_export *x = &s->exports[i];
-
-		if (x->name_length == length && !memcmp(x->name, name, length))
-			return x;
-	}
-	return NULL;
 }
 
 /* What a client has to say to be served. */
@@ -153,7 +116,7 @@ static void describe_tcp(const struct server *s, char *text, size_t size)
 		inet_ntop(AF_INET6, &sin6->sin6_addr, addr, sizeof(addr));
 		port = ntohs(sin6->sin6_port);
 		snprintf(text, size, "%s://[%s]:%u/%s", scheme(s), addr, port,
-			s->exports[0].name);
+			export_first(s)->name);
 		return;
 	}
 	if (ss.ss_family == AF_INET) {
@@ -163,14 +126,14 @@ static void describe_tcp(const struct server *s, char *text, size_t size)
 		port = ntohs(sin->sin_port);
 	}
 	snprintf(text, size, "%s://%s:%u/%s", scheme(s), addr, port,
-		s->exports[0].name);
+		export_first(s)->name);
 }
 
 void server_describe(const struct server *s, char *text, size_t size)
 {
 	if (s->options->unix_path)
 		snprintf(text, size, "%s+unix:///%s?socket=%s", scheme(s),
-			s->exports[0].name, s->options->unix_path);
+			export_first(s)->name, s->options->unix_path);
 	else
 		describe_tcp(s, text, size);
 }
@@ -198,7 +161,7 @@ int server_write_pidfile(struct server *s, struct error *error)
 
 static void stop_loops(struct server *s)
 {
-	if (!s->engine_done || s->busy)
+	if (s->open_stores || s->busy)
 		return;
 	for (unsigned i = 0; i < s->nworkers; i++)
 		reactor_stop(s->workers[i].reactor);
@@ -221,29 +184,50 @@ static void leave(struct server *s)
 	_exit(EXIT_IO);
 }
 
-static void on_engine_done(struct engine *e, int error, void *arg)
+static void all_stores_done(struct server *s)
 {
-	struct server *s = arg;
-
-	(void)e;
-	if (error) {
-		log_error("not everything could be flushed: %s",
-			error == -ETIMEDOUT ? "shutdown-timeout has passed"
-					    : strerror(-error));
-		s->result = EXIT_IO;
-	}
-	if (error == -ETIMEDOUT)
-		leave(s);
-	s->engine_done = true;
 	reactor_timer_arm(s->workers[0].reactor, &s->grace, GRACE_NS);
 	stop_loops(s);
 }
 
+static void on_store_done(struct engine *e, int error, void *arg)
+{
+	struct server_store *st = arg;
+	struct server *s = st->server;
+
+	(void)e;
+	st->done = true;
+	s->open_stores--;
+	if (error) {
+		log_error("not everything could be flushed: store %s: %s",
+			st->name,
+			error == -ETIMEDOUT ? "shutdown-timeout has passed"
+					    : strerror(-error));
+		s->result = EXIT_IO;
+	}
+	s->gave_up |= error == -ETIMEDOUT;
+	if (s->open_stores)
+		return;
+	if (s->gave_up)
+		leave(s);
+	all_stores_done(s);
+}
+
 void server_worker_drained(struct server *s)
 {
-	if (--s->draining == 0)
-		engine_shutdown(s->engine, s->options->shutdown_timeout_ns,
-			on_engine_done, s);
+	if (--s->draining)
+		return;
+	list_for_each (node, &s->stores)
+		s->open_stores++;
+	if (!s->open_stores)
+		all_stores_done(s);
+	list_for_each (node, &s->stores) {
+		struct server_store *st =
+			list_entry(node, struct server_store, link);
+
+		engine_shutdown(st->engine, s->options->shutdown_timeout_ns,
+			on_store_done, st);
+	}
 }
 
 void server_worker_idle(struct server *s)
@@ -260,7 +244,10 @@ static void on_signal(struct ev_loop *loop, ev_signal *sig, int events)
 	(void)events;
 	if (s->stopping) {
 		log_error("second signal: ending without a flush");
-		engine_log_dirty(s->engine);
+		list_for_each (node, &s->stores)
+			engine_log_dirty(
+				list_entry(node, struct server_store, link)
+					->engine);
 		leave(s);
 	}
 	log_debug("%s: stopping", strsignal(sig->signum));
@@ -324,6 +311,8 @@ int server_run(struct server *s)
 
 void server_close(struct server *s)
 {
+	if (!s->options)
+		return; /* it was never opened */
 	for (unsigned i = 1; i < s->nworkers; i++)
 		worker_join(&s->workers[i]);
 	if (s->nworkers)
@@ -331,12 +320,10 @@ void server_close(struct server *s)
 	control_close(s->control);
 	if (s->nworkers)
 		reactor_timer_cancel(s->workers[0].reactor, &s->grace);
-	if (s->engine)
-		engine_close(s->engine);
+	exports_close(s);
 	for (unsigned i = 0; i < s->nworkers; i++)
 		worker_close(&s->workers[i]);
 	free(s->workers);
-	free(s->exports);
 	tls_close(s->tls);
 	if (s->pidfile)
 		unlink(s->pidfile);

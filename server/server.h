@@ -4,6 +4,7 @@
  *
  *   main.c      the command line, the background, the exit code
  *   server.c    open, run, signals, the order of the end
+ *   export.c    the stores, and the names they are served under
  *   worker.c    a loop on a thread: buffers and connections of its own
  *   listen.c    sockets, accepting, handing over to a loop
  *   conn.c      the life of a connection
@@ -19,8 +20,12 @@
  *     in it is touched by another thread, but for the counters in its
  *     `struct conn_stats`.
  *  2. Accepting and the state of the server belong to loop 0.
- *  3. `lock` guards the list of all connections, for the control socket, and
- *     is held for no system call.
+ *  3. `lock` guards the lists of stores, exports and connections, and is held
+ *     for no system call. Stores and exports are changed by loop 0 alone, which
+ *     reads them without it.
+ *  4. An export lives until it has left the list and the last who got it has
+ *     put it; its store as long as an export of it. A connection has its export
+ *     from the choice of it until it is freed.
  */
 #ifndef WEIR_SERVER_SERVER_H
 #define WEIR_SERVER_SERVER_H
@@ -45,13 +50,27 @@ struct request;
 struct server;
 struct tls;
 
-/* A name under which an engine is served. */
-struct server_export {
-	const char *name;
-	size_t name_length;
+/* A store: its engine. */
+struct server_store {
+	struct list link; /* server->stores */
+	struct server *server;
+	char *name;
 	struct engine *engine;
+	unsigned exports; /* loop 0's */
+	bool done;        /* shut down; loop 0's */
+};
+
+/* A name under which a store is served. */
+struct server_export {
+	struct list link; /* server->exports */
+	struct server_store *store;
+	uint64_t id; /* no other export has it, ever */
+	char *name;
+	size_t name_length;
+	char *description; /* "" if there is none */
 	struct engine_export *export;
 	struct engine_info info;
+	_Atomic unsigned refs;
 	_Atomic unsigned connections;
 };
 
@@ -85,9 +104,9 @@ struct listener {
 
 struct server {
 	const struct options *options;
-	struct engine *engine;
-	struct server_export *exports;
-	unsigned nexports;
+	struct list stores;  /* of struct server_store, under `lock` */
+	struct list exports; /* of struct server_export, under `lock` */
+	uint64_t last_id;    /* of an export; loop 0's */
 	struct worker *workers;
 	unsigned nworkers;
 	struct control *control;
@@ -104,10 +123,11 @@ struct server {
 	ev_signal sigterm, sigint, sighup;
 	struct reactor_timer grace;
 	bool stopping;
-	bool engine_done;
-	unsigned draining; /* loops that have not stopped reading yet */
-	unsigned busy;     /* loops that have connections yet */
-	int result;        /* exit code */
+	unsigned open_stores; /* that have not been shut down yet */
+	bool gave_up;         /* at shutdown-timeout, of one of them */
+	unsigned draining;    /* loops that have not stopped reading yet */
+	unsigned busy;        /* loops that have connections yet */
+	int result;           /* exit code */
 
 	_Atomic unsigned connections; /* slots taken */
 	_Atomic bool accept_waits;    /* for a slot */
@@ -130,16 +150,38 @@ int server_write_pidfile(struct server *s, struct error *error);
 /* Serve until a signal says stop. Returns the exit code. Blocks. */
 int server_run(struct server *s);
 
+/* Also of one that could not be opened, or is all zero. */
 void server_close(struct server *s);
-
-/* The export of that name; the empty name is the first one's too. NULL: there
- * is none. Any thread. */
-struct server_export *server_find_export(
-	struct server *s, const char *name, size_t length);
 
 /* A worker reads no more requests; it has no connection left. Loop 0. */
 void server_worker_drained(struct server *s);
 void server_worker_idle(struct server *s);
+
+/* --- export.c ------------------------------------------------------------- */
+
+/* Open a store and put it in the list. Blocks. -errno with `error` filled. */
+int export_open_store(
+	struct server *s, const struct store_options *o, struct error *error);
+
+/* Serve a store of the list. -ENOMEM or -EINVAL with `error` filled. Loop 0. */
+int export_open(
+	struct server *s, const struct export_options *o, struct error *error);
+
+/*
+ * A reference to the export of that name, for export_put(); NULL: there is
+ * none. Where there is one export only, the empty name is its too. Any thread.
+ */
+struct server_export *export_get(
+	struct server *s, const char *name, size_t length);
+
+/* Let go; NULL is fine. Any thread. */
+void export_put(struct server_export *x);
+
+/* The one the server says it serves when it is ready. Loop 0. */
+const struct server_export *export_first(const struct server *s);
+
+/* Free all of them. The loops are stopped, and the connections gone. */
+void exports_close(struct server *s);
 
 /* --- worker.c ------------------------------------------------------------- */
 

@@ -5,7 +5,9 @@
  * Runs on loop 0; connections of other loops stay in the list, and their
  * strings unchanged, while the lock is held.
  */
+#include <errno.h>
 #include <jansson.h>
+#include <stdlib.h>
 
 #include "conn.h"
 #include "control.h"
@@ -15,13 +17,16 @@ static json_t *make_exports(void *arg)
 	const struct server *s = arg;
 	json_t *all = json_array();
 
-	for (unsigned i = 0; i < s->nexports; i++) {
-		const struct server_export *x = &s->exports[i];
+	list_for_each (node, &s->exports) {
+		struct server_export *x =
+			list_entry(node, struct server_export, link);
 
 		json_array_append_new(all,
-			json_pack("{s:s, s:I, s:b, s:I}", "name", x->name,
-				"size_bytes", (json_int_t)x->info.size,
-				"readonly", x->info.readonly, "connections",
+			json_pack("{s:s, s:s, s:s, s:I, s:b, s:I}", "name",
+				x->name, "description", x->description, "store",
+				x->store->name, "size_bytes",
+				(json_int_t)x->info.size, "readonly",
+				x->info.readonly, "connections",
 				(json_int_t)atomic_load(&x->connections)));
 	}
 	return all;
@@ -56,26 +61,45 @@ static json_t *make_clients(void *arg)
 	return all;
 }
 
+static unsigned list_stores(struct server *s, struct control_store *all)
+{
+	unsigned n = 0;
+
+	list_for_each (node, &s->stores) {
+		struct server_store *st =
+			list_entry(node, struct server_store, link);
+
+		if (all)
+			all[n] = (struct control_store){st->engine, st->name};
+		n++;
+	}
+	return n;
+}
+
 int status_open(struct server *s, struct error *error)
 {
-	const struct control_store store = {
-		.engine = s->engine,
-		.name = s->options->config.store,
-	};
 	const struct control_section sections[] = {
 		{"exports", make_exports, s},
 		{"clients", make_clients, s},
 	};
-	const struct control_config config = {
+	struct control_config config = {
 		.path = s->options->control,
 		.reactor = s->workers[0].reactor,
-		.stores = &store,
-		.nstores = 1,
+		.nstores = list_stores(s, NULL),
 		.sections = sections,
 		.nsections = 2,
 	};
+	struct control_store *stores;
+	int r;
 
 	if (!config.path)
 		return 0;
-	return control_open(&s->control, &config, error);
+	stores = calloc(config.nstores, sizeof(*stores));
+	if (!stores)
+		return error_set(error, -ENOMEM, "no memory");
+	list_stores(s, stores);
+	config.stores = stores;
+	r = control_open(&s->control, &config, error);
+	free(stores);
+	return r;
 }

@@ -38,6 +38,9 @@ bad 'store fault:: no inner store' fault:
 bad 'store sim:latency=1ms: no inner store after "latency=1ms"' sim:latency=1ms
 bad '--colour: unknown option' --colour "$image"
 bad '.*one store only' "$image" "$image.2"
+bad '.*one store only' "$image" store="$image.2"
+bad '.*one store only' store="$image" store="$image"
+bad '--threads 0: expected a number' "$image" --threads 0
 bad '.*No such file or directory' "$tmp/nothing"
 bad '.*nothing to serve|.*: ' store=
 is "$(stat -c %Y "$image")" "$(date -d 2001-01-01 +%s)" \
