@@ -209,15 +209,17 @@ int attach_nbd(const char *command, const struct attach_plan *plan,
 	struct target t;
 	int r;
 
-	if (access("/sys/block/nbd0", F_OK) && !modprobe(false))
-		return client_error(EXIT_USAGE, command,
-			"this kernel has no nbd (modprobe nbd failed); "
-			"try --via nbdfuse");
 	if (!parse_uri(plan->uri, &t)) {
 		target_free(&t);
 		return client_error(EXIT_USAGE, command,
 			"%s: nbd-client cannot use this URI; try --via nbdfuse",
 			plan->uri);
+	}
+	if (access("/sys/block/nbd0", F_OK) && !modprobe(false)) {
+		target_free(&t);
+		return client_error(EXIT_USAGE, command,
+			"this kernel has no nbd (modprobe nbd failed); "
+			"try --via nbdfuse");
 	}
 	r = attach_state_new(command, plan, ATTACH_NBD, a);
 	if (!r)

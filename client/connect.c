@@ -2,6 +2,7 @@
 /*
  * connect.c: from an NBD URI to a connected libnbd handle.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,12 +94,25 @@ static bool list_exports(const char *uri, struct exports *e)
 	return listed;
 }
 
+/* The same URI, with TLS. */
+static int tls_wanted(const char *command, const char *uri)
+{
+	return client_error(EXIT_IO, command,
+		"%s: the server demands TLS; try 'nbds%s%ctls-certificates="
+		"DIR', or tls-psk-file=FILE and a user's name",
+		uri, uri + strlen("nbd"), strchr(uri, '?') ? '&' : '?');
+}
+
 int connect_refused(const char *command, const char *uri)
 {
 	struct exports e = {.used = 0};
+	bool refused = nbd_get_errno() == ENOTSUP;
 	char *why = strdup(nbd_get_error() ? nbd_get_error() : "");
 
-	if (list_exports(uri, &e) && !e.has_wanted && e.count)
+	/* That is what libnbd makes of NBD_REP_ERR_TLS_REQD. */
+	if (refused && strncasecmp(uri, "nbds", 4))
+		tls_wanted(command, uri);
+	else if (list_exports(uri, &e) && !e.has_wanted && e.count)
 		client_error(EXIT_IO, command,
 			"%s: no such export; the server has %s", uri, e.text);
 	else

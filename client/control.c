@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -19,6 +20,20 @@
 
 #define CONTROL_TIMEOUT_S 10
 #define CONTROL_MAX (16U << 20) /* bytes of an answer */
+
+#define GIVE_CONTROL "give the path of the server's --control PATH"
+
+static void connect_failed(const char *command, const char *path, int err)
+{
+	struct stat st;
+
+	if (!stat(path, &st) && !S_ISSOCK(st.st_mode))
+		client_error(EXIT_IO, command,
+			"%s is not a socket; " GIVE_CONTROL, path);
+	else
+		client_error(EXIT_IO, command, "control socket %s: %s", path,
+			strerror(err));
+}
 
 static int control_connect(const char *command, const char *path)
 {
@@ -34,8 +49,7 @@ static int control_connect(const char *command, const char *path)
 	strcpy(addr.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
-		client_error(EXIT_IO, command, "control socket %s: %s", path,
-			strerror(errno));
+		connect_failed(command, path, errno);
 		if (fd >= 0)
 			close(fd);
 		return -1;
@@ -110,6 +124,9 @@ static int parse_answer(const char *command, const char *path, const char *line,
 	if (why)
 		code = client_error(EXIT_USAGE, command,
 			"control socket %s: %s", path, why);
+	else if (!strncmp(line, "NBDMAGIC", 8))
+		code = client_error(EXIT_IO, command,
+			"%s is where NBD clients connect; " GIVE_CONTROL, path);
 	else
 		code = client_error(EXIT_IO, command,
 			"control socket %s: the answer is not a JSON object: "

@@ -37,6 +37,9 @@ exits 1 "no argument to reset" weir reset
 
 # A thing that is no control socket.
 exits 2 "an NBD socket is no control socket" timeout_run 20 weir stats "$sock"
+like "$out" "^weir stats: $sock is where NBD clients .*--control" "it says so"
+exits 2 "a file is none" weir stats "$weir_log"
+like "$out" "^weir stats: $weir_log is not a socket; .*--control" "it says so"
 
 stop_weir
 exits 2 "the server is gone" weir stats "$ctl"

@@ -37,6 +37,17 @@ ok "weir bench" timeout_run 20 weir bench --rw randwrite --bs 16K --size 4M \
 ok "weir tls-init for another" weir tls-init --host elsewhere "$tmp/other"
 nok "another's authority is not believed" \
 	connects "nbds://localhost:$port/?tls-certificates=$tmp/other"
+
+# A client that says nothing of TLS is told what to say.
+for command in info bench; do
+	exits 2 "$command in the clear" \
+		timeout_run 20 weir "$command" "nbd://localhost:$port"
+	like "$out" "^weir $command: .*: the server demands TLS; try 'nbds://" \
+		"it says what to try"
+done
+try=${out#*try \'}
+try=${try%%\'*}
+ok "which works" timeout_run 20 weir info "${try/DIR/$pki}"
 stop_weir
 is "$status" 0 "it ends well"
 done_testing
