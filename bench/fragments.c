@@ -361,7 +361,7 @@ int main(int argc, char **argv)
 	if (!b.buf)
 		fail("buffer", "no memory");
 	memset(b.buf, 1, PIECE);
-	log_setup("fragments", LOG_LEVEL_ERROR, NULL);
+	log_setup("fragments", LOG_LEVEL_ERROR, NULL, NULL);
 	b.placement = "delalloc";
 	bench(&b);
 	b.placement = "immediate";

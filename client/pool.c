@@ -132,7 +132,7 @@ static int run_verb(const struct verb *v, int argc, char **argv)
 	a.path = client_one_argument(argc, argv, "PATH");
 	if (!a.path)
 		return v->usage;
-	log_setup(name, LOG_LEVEL_ERROR, NULL);
+	log_setup(name, LOG_LEVEL_ERROR, NULL, NULL);
 	return v->run(&a);
 }
 

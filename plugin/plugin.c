@@ -33,8 +33,9 @@ static struct plugin weir;
 
 /* --- configuration ------------------------------------------------------- */
 
-static void plugin_log(enum log_level level, const char *line)
+static void plugin_log(void *arg, enum log_level level, const char *line)
 {
+	(void)arg;
 	if (level <= LOG_LEVEL_WARNING)
 		nbdkit_error("%s", line);
 	else
@@ -45,7 +46,7 @@ static void plugin_load(void)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	log_setup("nbdkit weir", LOG_LEVEL_DEBUG, plugin_log);
+	log_setup("nbdkit weir", LOG_LEVEL_DEBUG, plugin_log, NULL);
 	engine_config_init(&weir.config);
 	weir.threads = cpus == 1 ? 1 : THREADS_DEFAULT;
 	weir.shutdown_ns = SHUTDOWN_DEFAULT;

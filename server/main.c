@@ -20,7 +20,7 @@
 
 #include "server.h"
 
-static void to_syslog(enum log_level level, const char *line)
+static void to_syslog(void *arg, enum log_level level, const char *line)
 {
 	static const int priority[] = {
 		[LOG_LEVEL_ERROR] = LOG_ERR,
@@ -29,6 +29,7 @@ static void to_syslog(enum log_level level, const char *line)
 		[LOG_LEVEL_DEBUG] = LOG_DEBUG,
 	};
 
+	(void)arg;
 	syslog(priority[level], "%s", line);
 }
 
@@ -39,7 +40,7 @@ static void set_up_log(const struct options *o, bool background)
 	/* Until it is ready, to standard error as well. */
 	if (background)
 		openlog("weir-server", LOG_PERROR, LOG_DAEMON);
-	log_setup("weir-server", max, background ? to_syslog : NULL);
+	log_setup("weir-server", max, background ? to_syslog : NULL, NULL);
 }
 
 /* Let go of the terminal and the directory, and release the parent. */
@@ -139,7 +140,7 @@ int main(int argc, char **argv)
 	struct error error = {""};
 	int r;
 
-	log_setup("weir-server", LOG_LEVEL_INFO, NULL);
+	log_setup("weir-server", LOG_LEVEL_INFO, NULL, NULL);
 	r = options_parse(&options, argc, argv, &error);
 	if (r < 0) {
 		log_error("%s", error.text);

@@ -26,8 +26,9 @@
 #define SEEDS 200U       /* without --seeds */
 #define MOST_SECONDS 60U /* real, for one seed */
 
-static void no_log(enum log_level level, const char *line)
+static void no_log(void *arg, enum log_level level, const char *line)
 {
+	(void)arg;
 	(void)level;
 	(void)line;
 }
@@ -209,7 +210,7 @@ int main(int argc, char **argv)
 	}
 	/* Thousands of injected errors would be reported. */
 	log_setup("model", verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR,
-		verbose ? NULL : no_log);
+		verbose ? NULL : no_log, NULL);
 	if (!one && subject.sabotage)
 		return sabotaged_seeds(first, count);
 	if (!one)

@@ -114,7 +114,7 @@ int main(void)
 	int status = 0;
 
 	printf("1..%zu\n", 2 * ROUNDS);
-	log_setup("stress", LOG_LEVEL_ERROR, NULL);
+	log_setup("stress", LOG_LEVEL_ERROR, NULL, NULL);
 	for (enum reactor_backend b = REACTOR_URING; b <= REACTOR_THREADS;
 		b++) {
 		bool works = backend_works(b);

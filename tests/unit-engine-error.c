@@ -297,6 +297,6 @@ int main(void)
 		cmocka_unit_test(shutdown_waits_for_a_store_that_gets_well),
 	};
 
-	log_setup("unit-engine-error", LOG_LEVEL_ERROR, NULL);
+	log_setup("unit-engine-error", LOG_LEVEL_ERROR, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,8 +216,9 @@ static void blocks_that_pin_pages_do_not_hold_more_than_the_cache(void **state)
 
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
-static void no_log(enum log_level level, const char *line)
+static void no_log(void *arg, enum log_level level, const char *line)
 {
+	(void)arg;
 	(void)level;
 	(void)line;
 }
@@ -238,6 +239,6 @@ int main(void)
 			blocks_that_pin_pages_do_not_hold_more_than_the_cache),
 	};
 
-	log_setup("unit-engine-flush", LOG_LEVEL_ERROR, no_log);
+	log_setup("unit-engine-flush", LOG_LEVEL_ERROR, no_log, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,9 +18,11 @@
 
 static char caught[4096]; /* what the sink was given: "LEVEL:line;" */
 
-static void sink(enum log_level level, const char *line)
+static void sink(void *arg, enum log_level level, const char *line)
 {
 	size_t used = strlen(caught);
+
+	assert_ptr_equal(arg, caught);
 
 	snprintf(caught + used, sizeof caught - used, "%d:%s;", (int)level,
 		line);
@@ -30,7 +32,7 @@ static void lines_up_to_the_level_go_to_the_sink(void **state)
 {
 	(void)state;
 	caught[0] = '\0';
-	log_setup("prog", LOG_LEVEL_WARNING, sink);
+	log_setup("prog", LOG_LEVEL_WARNING, sink, caught);
 	log_error("disk %d", 7);
 	log_warning("slow");
 	log_info("hello");
@@ -45,7 +47,7 @@ static void without_a_sink_they_go_to_standard_error(void **state)
 	int old = dup(STDERR_FILENO);
 
 	(void)state;
-	log_setup("weir-server", LOG_LEVEL_INFO, NULL);
+	log_setup("weir-server", LOG_LEVEL_INFO, NULL, NULL);
 	dup2(fileno(f), STDERR_FILENO);
 	log_info("ready on %s", "a socket");
 	log_debug("not shown");
@@ -65,9 +67,19 @@ static void a_long_line_is_cut(void **state)
 	caught[0] = '\0';
 	memset(line, 'x', sizeof line);
 	line[sizeof line - 1] = '\0';
-	log_setup("prog", LOG_LEVEL_INFO, sink);
+	log_setup("prog", LOG_LEVEL_INFO, sink, caught);
 	log_info("%s", line);
 	assert_in_range(strlen(caught), 1000, 1100);
+}
+
+static void a_line_is_one_line(void **state)
+{
+	(void)state;
+	caught[0] = '\0';
+	log_setup("prog", LOG_LEVEL_INFO, sink, caught);
+	log_info("no export \"%s\"", "x\nprog: all is well\033[2J\177");
+	assert_string_equal(
+		caught, "2:no export \"x?prog: all is well?[2J?\";");
 }
 
 static void an_error_is_one_line_from_the_outside_in(void **state)
@@ -104,6 +116,7 @@ int main(void)
 		cmocka_unit_test(lines_up_to_the_level_go_to_the_sink),
 		cmocka_unit_test(without_a_sink_they_go_to_standard_error),
 		cmocka_unit_test(a_long_line_is_cut),
+		cmocka_unit_test(a_line_is_one_line),
 		cmocka_unit_test(an_error_is_one_line_from_the_outside_in),
 		cmocka_unit_test(a_long_error_is_cut_not_overrun),
 	};

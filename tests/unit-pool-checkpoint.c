@@ -203,8 +203,9 @@ static void a_checkpoint_that_fails_is_tried_again(void **state)
 	assert_true(pooled_sees(b, 1, 78 * UNIT, UNIT));
 }
 
-static void no_log(enum log_level level, const char *line)
+static void no_log(void *arg, enum log_level level, const char *line)
 {
+	(void)arg;
 	(void)level;
 	(void)line;
 }
@@ -222,7 +223,7 @@ int main(void)
 #undef TEST
 	};
 
-	log_setup("test", LOG_LEVEL_ERROR, no_log);
+	log_setup("test", LOG_LEVEL_ERROR, no_log, NULL);
 	return cmocka_run_group_tests_name(
 		"pool-checkpoint", tests, NULL, NULL);
 }

@@ -381,8 +381,9 @@ static void seed_run(struct crash *total, uint64_t seed)
 	free(c);
 }
 
-static void no_log(enum log_level level, const char *line)
+static void no_log(void *arg, enum log_level level, const char *line)
 {
+	(void)arg;
 	(void)level;
 	(void)line;
 }
@@ -394,7 +395,7 @@ static void a_power_cut_shows_what_may_be_there(void **state)
 	struct crash *total = calloc(1, sizeof(*total));
 
 	(void)state;
-	log_setup("test", LOG_LEVEL_ERROR, no_log);
+	log_setup("test", LOG_LEVEL_ERROR, no_log, NULL);
 	for (uint64_t seed = from; seed < from + seeds; seed++)
 		seed_run(total, seed);
 	print_message("%u flushes, %u that failed, %u times full, %u sectors "

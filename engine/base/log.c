@@ -15,13 +15,24 @@ struct log_to {
 	const char *program;
 	enum log_level max;
 	log_sink_fn sink;
+	void *arg;
 };
 
 static struct log_to log_to = {.program = "weir", .max = LOG_LEVEL_INFO};
 
-void log_setup(const char *program, enum log_level max, log_sink_fn sink)
+void log_setup(
+	const char *program, enum log_level max, log_sink_fn sink, void *arg)
 {
-	log_to = (struct log_to){program, max, sink};
+	log_to = (struct log_to){program, max, sink, arg};
+}
+
+/* One event, one line. */
+static void clean(char *line)
+{
+	for (char *p = line; *p; p++) {
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+	}
 }
 
 void log_line(enum log_level level, const char *fmt, ...)
@@ -34,8 +45,9 @@ void log_line(enum log_level level, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line, sizeof line, fmt, args);
 	va_end(args);
+	clean(line);
 	if (log_to.sink)
-		log_to.sink(level, line);
+		log_to.sink(log_to.arg, level, line);
 	else
 		fprintf(stderr, "%s: %s\n", log_to.program, line);
 }

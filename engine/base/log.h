@@ -18,13 +18,15 @@ enum log_level {
 	LOG_LEVEL_DEBUG,
 };
 
-typedef void (*log_sink_fn)(enum log_level level, const char *line);
+typedef void (*log_sink_fn)(void *arg, enum log_level level, const char *line);
 
 /*
  * Set where lines go (NULL: standard error, as "PROGRAM: line"), the
- * program's name, and the least important level to show.
+ * program's name, and the least important level to show. A line has no
+ * control characters, whatever a client has put in a name: they are '?'.
  */
-void log_setup(const char *program, enum log_level max, log_sink_fn sink);
+void log_setup(
+	const char *program, enum log_level max, log_sink_fn sink, void *arg);
 
 __attribute__((format(printf, 2, 3))) void log_line(
 	enum log_level level, const char *fmt, ...);
