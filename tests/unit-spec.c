@@ -49,6 +49,8 @@ static void specs_nest_with_and_without_brackets(void **state)
 	assert_size("sim:latency=1ms,depth=2,mem:3K", 3072);
 	assert_size("fault:delay=1s,[sim:latency=1ms,depth=2,mem:3K]", 3072);
 	assert_size("fault:[sim:depth=2,[fault:seed=1,[mem:512]]]", 512);
+	assert_size("stripe:4K,mem:8K,[sim:hdd,[mem:9K]]", 16 << 10);
+	assert_size("sim:hdd,[stripe:4K,[mem:8K]]", 8 << 10);
 }
 
 static void parts_are_cut_at_commas_outside_brackets(void **state)
@@ -151,6 +153,44 @@ static void the_innermost_bad_spec_is_named_once(void **state)
 		"name write raw:what:1M)");
 }
 
+static void a_bad_stripe_is_told_by_its_member(void **state)
+{
+	(void)state;
+	assert_refused("stripe:", -EINVAL,
+		"store stripe:: no inner store (such as stripe:64K,[mem:8G])");
+	assert_refused("stripe:64K", -EINVAL,
+		"store stripe:64K: no inner store after \"64K\" (such as "
+		"64K,[mem:8G]; a file of that name is raw:64K)");
+	assert_refused("stripe:65K,[mem:1M]", -EINVAL,
+		"store stripe:65K,[mem:1M]: bad chunk \"65K\": a power of two "
+		"from 4K to 1G, and then the members, like "
+		"stripe:64K,[raw:/a],[raw:/b]");
+	assert_refused("stripe:[mem:1M],[mem:1M]", -EINVAL,
+		"store stripe:[mem:1M],[mem:1M]: bad chunk \"mem:1M\": a power "
+		"of two from 4K to 1G, and then the members, like "
+		"stripe:64K,[raw:/a],[raw:/b]");
+	assert_refused("stripe:64K,[mem:1M],[mem:10K]", -EINVAL,
+		"store stripe:64K,[mem:1M],[mem:10K]: member 2, mem:10K, is "
+		"smaller than a chunk of 64K");
+	assert_refused("stripe:64K,[mem:1M],[sim:hdd,[mem:x]]", -EINVAL,
+		"member 2: store mem:x: bad size \"x\" (such as 512M; up to "
+		"64T)");
+	assert_refused("stripe:64K,mem:,mem:1M", -EINVAL,
+		"member 1: store mem:: bad size \"\" (such as 512M; up to "
+		"64T)");
+}
+
+static void a_pool_is_no_part_of_a_store(void **state)
+{
+	(void)state;
+	assert_refused("sim:hdd,pool:/x", -EINVAL,
+		"store pool:/x: a pool is no part of another store: it comes "
+		"first, like pool:[stripe:64K,[raw:/a],[raw:/b]]");
+	assert_refused("stripe:4K,[mem:1M],[pool:/x]", -EINVAL,
+		"member 2: store pool:/x: a pool is no part of another store: "
+		"it comes first, like pool:[stripe:64K,[raw:/a],[raw:/b]]");
+}
+
 static void a_path_needs_no_kind(void **state)
 {
 	(void)state;
@@ -192,6 +232,8 @@ int main(void)
 		cmocka_unit_test(bad_device_models_are_named),
 		cmocka_unit_test(a_model_without_a_store_says_so),
 		cmocka_unit_test(the_innermost_bad_spec_is_named_once),
+		cmocka_unit_test(a_bad_stripe_is_told_by_its_member),
+		cmocka_unit_test(a_pool_is_no_part_of_a_store),
 		cmocka_unit_test(a_path_needs_no_kind),
 		cmocka_unit_test(a_long_spec_is_cut_in_its_middle),
 	};

@@ -206,6 +206,14 @@ static void faults_serve_two_loops(void **state)
 	run_on_both(state, "fault:record=on,delay=10us,every=3,mem:4M");
 }
 
+static void a_stripe_serves_two_loops(void **state)
+{
+	run_on_both(state, "stripe:16K,[mem:1M],[mem:1M],[mem:1M],[mem:1M]");
+	run_on_both(state,
+		"stripe:4K,[sim:latency=10us,depth=3,mem:2M],"
+		"[fault:delay=10us,every=3,mem:2M]");
+}
+
 static void a_file_serves_two_loops(void **state)
 {
 	char path[] = "/tmp/weir-unit-XXXXXX";
@@ -224,6 +232,7 @@ int main(void)
 		cmocka_unit_test(memory_serves_two_loops),
 		cmocka_unit_test(a_device_model_serves_two_loops),
 		cmocka_unit_test(faults_serve_two_loops),
+		cmocka_unit_test(a_stripe_serves_two_loops),
 		cmocka_unit_test(a_file_serves_two_loops),
 	};
 

@@ -251,6 +251,49 @@ static void wrappers_change_no_data(void **state)
 		"fault:record=on,delay=3ms,every=2,[sim:depth=2,mem:3M]", 2);
 }
 
+static void stripes_keep_what_they_are_given(void **state)
+{
+	(void)state;
+	run_against_a_flat_array("stripe:4K,[mem:1M],[mem:1M],[mem:1M]", 1);
+	run_against_a_flat_array("stripe:64K,[mem:3M],[mem:2M]", 2);
+	run_against_a_flat_array("stripe:16K,[mem:3M]", 3);
+	run_against_a_flat_array(
+		"stripe:8K,[sim:usb,mem:1M],[sim:hdd,mem:1M],"
+		"[fault:delay=3ms,every=2,mem:1M],[mem:1M],[mem:1M]",
+		4);
+	run_against_a_flat_array(
+		"stripe:16K,[stripe:4K,[mem:1M],[mem:1M]],[mem:2M]", 5);
+}
+
+/* Two new files of that size, as members of a stripe. */
+static void run_on_two_files(uint64_t chunk, off_t size)
+{
+	char path[2][64], spec[256];
+
+	for (int i = 0; i < 2; i++) {
+		int fd;
+
+		snprintf(path[i], sizeof path[i], "/tmp/weir-unit-XXXXXX");
+		fd = mkstemp(path[i]);
+		assert_true(fd >= 0);
+		assert_int_equal(ftruncate(fd, size), 0);
+		close(fd);
+	}
+	snprintf(spec, sizeof spec, "stripe:%llu,[%s],[raw:%s]",
+		(unsigned long long)chunk, path[0], path[1]);
+	run_against_a_flat_array(spec, chunk);
+	unlink(path[0]);
+	unlink(path[1]);
+}
+
+static void stripes_of_files_keep_what_they_are_given(void **state)
+{
+	(void)state;
+	run_on_two_files(4 * KIB, 2 << 20);
+	run_on_two_files(64 * KIB, (2 << 20) + 512);
+	run_on_two_files(64 * KIB, (2 << 20) + 77); /* no O_DIRECT */
+}
+
 static void raw_keeps_what_it_is_given(void **state)
 {
 	(void)state;
@@ -347,6 +390,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mem_keeps_what_it_is_given),
 		cmocka_unit_test(wrappers_change_no_data),
+		cmocka_unit_test(stripes_keep_what_they_are_given),
+		cmocka_unit_test(stripes_of_files_keep_what_they_are_given),
 		cmocka_unit_test(raw_keeps_what_it_is_given),
 		cmocka_unit_test(raw_serves_odd_sizes_to_the_byte),
 		cmocka_unit_test(raw_works_in_memory_filesystems),

@@ -404,7 +404,7 @@ static int fault_open(const struct store_open_args *args, struct store **out,
 			return err;
 		}
 	}
-	f->inner = args->inner;
+	f->inner = args->member[0];
 	f->base.ops = &fault_ops;
 	f->base.info = f->inner->info;
 	pthread_mutex_init(&f->lock, NULL);
@@ -415,6 +415,6 @@ static int fault_open(const struct store_open_args *args, struct store **out,
 
 const struct store_kind store_kind_fault = {
 	.name = "fault",
-	.wraps = true,
+	.wraps = STORE_WRAPS_ONE,
 	.open = fault_open,
 };

@@ -2,8 +2,8 @@
 /*
  * kind.h: what the kinds of store share; for files of this folder only.
  *
- * store_open() cuts "kind:rest" off the spec, opens the inner store of a
- * kind that wraps one, and calls the kind's open. Error text of a kind does
+ * store_open() cuts "kind:rest" off the spec, opens the inner stores of a
+ * kind that wraps some, and calls the kind's open. Error text of a kind does
  * not name the spec: store_open() puts it in front.
  */
 #ifndef WEIR_STORE_KIND_H
@@ -14,16 +14,24 @@
 #include "spec.h"
 #include "store.h"
 
+enum store_wraps {
+	STORE_WRAPS_NONE,
+	STORE_WRAPS_ONE,  /* its last part is a store */
+	STORE_WRAPS_MANY, /* all of its parts but the first are */
+};
+
 struct store_open_args {
 	const char *rest;       /* what follows "kind:" */
-	struct spec_list parts; /* `wraps`: rest but the inner spec, cut up */
+	struct spec_list parts; /* `wraps`: rest but the inner specs, cut up */
 	unsigned flags;         /* STORE_OPEN_* */
-	struct store *inner;    /* `wraps`: the new store's, if open succeeds */
+	/* `wraps`: the new store's, if open succeeds. */
+	unsigned members;
+	struct store *member[SPEC_MAX_PARTS];
 };
 
 struct store_kind {
 	const char *name;
-	bool wraps;
+	enum store_wraps wraps;
 	/* `wraps`, may be NULL: is it an option and not an inner spec? */
 	bool (*knows)(const char *part);
 	int (*open)(const struct store_open_args *args, struct store **out,
@@ -35,6 +43,7 @@ extern const struct store_kind store_kind_mem;
 extern const struct store_kind store_kind_null;
 extern const struct store_kind store_kind_raw;
 extern const struct store_kind store_kind_sim;
+extern const struct store_kind store_kind_stripe;
 extern const struct store_kind store_kind_volatile;
 
 #define STORE_MAX_IO (32U << 20) /* bytes: no request is longer */

@@ -249,14 +249,14 @@ static int sim_open(const struct store_open_args *args, struct store **out,
 	if (!s)
 		return error_set(error, -ENOMEM, "out of memory");
 	err = sim_profile_parse(
-		&s->model, &args->parts, args->inner->info.size, error);
+		&s->model, &args->parts, args->member[0]->info.size, error);
 	if (err) {
 		free(s);
 		return err;
 	}
 	s->in_order = !s->model.cache &&
 		!(s->model.elevator && sim_model_moves(&s->model));
-	s->inner = args->inner;
+	s->inner = args->member[0];
 	s->base.ops = &sim_ops;
 	s->base.info = s->inner->info;
 	pthread_mutex_init(&s->lock, NULL);
@@ -281,7 +281,7 @@ uint64_t store_model_time(const struct store *s, const struct store_pattern *p)
 
 const struct store_kind store_kind_sim = {
 	.name = "sim",
-	.wraps = true,
+	.wraps = STORE_WRAPS_ONE,
 	.knows = sim_profile_knows,
 	.open = sim_open,
 };

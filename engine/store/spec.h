@@ -6,8 +6,8 @@
  *   rest = part *("," part)                 of a kind that wraps another
  *   part = key "=" value | "[" spec "]" | spec
  *
- * The inner spec is the last part; it needs brackets if it has commas. What
- * the parser hands out are copies, brackets taken off. Any thread.
+ * The inner spec is the last part, or, of a stripe, all parts but the first;
+ * it needs brackets if it has commas. What the parser hands out are copies, brackets taken off. Any thread.
  */
 #ifndef WEIR_STORE_SPEC_H
 #define WEIR_STORE_SPEC_H

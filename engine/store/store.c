@@ -19,6 +19,7 @@ static const struct store_kind *const store_kinds[] = {
 	&store_kind_mem,
 	&store_kind_null,
 	&store_kind_sim,
+	&store_kind_stripe,
 	&store_kind_fault,
 	&store_kind_volatile,
 };
@@ -56,6 +57,10 @@ static int store_find_kind(const char *spec, const struct store_kind **kind,
 			!strncmp((*kind)->name, spec, length))
 			return 0;
 	}
+	if (!strncmp(spec, "pool:", 5))
+		return error_set(error, -EINVAL,
+			"a pool is no part of another store: it comes first, "
+			"like pool:[stripe:64K,[raw:/a],[raw:/b]]");
 	return error_set(error, -EINVAL,
 		"unknown kind \"%.*s\" (for a file of that name write "
 		"raw:%s)",
@@ -71,12 +76,14 @@ static int store_cut(const struct store_kind *kind,
 
 	if (!*args->rest)
 		return error_set(error, -EINVAL,
-			"no inner store (such as %s:[mem:8G])", kind->name);
+			"no inner store (such as %s:%s[mem:8G])", kind->name,
+			kind->wraps == STORE_WRAPS_MANY ? "64K," : "");
 	err = spec_split(args->rest, &args->parts, error);
 	if (err)
 		return err;
 	last = args->parts.part[args->parts.count - 1];
-	if (kind->knows && kind->knows(last))
+	if (kind->wraps == STORE_WRAPS_MANY ? args->parts.count < 2
+					    : kind->knows && kind->knows(last))
 		return error_set(error, -EINVAL,
 			"no inner store after \"%s\" (such as %s,[mem:8G]; a "
 			"file of that name is raw:%s)",
@@ -84,19 +91,42 @@ static int store_cut(const struct store_kind *kind,
 	return 0;
 }
 
-/* Cut up the rest and open its last part. Errors come out with their spec. */
+/* The inner stores from part `first` on. */
+static int store_open_members(
+	struct store_open_args *args, unsigned first, struct error *error)
+{
+	char what[32];
+
+	for (unsigned i = first; i < args->parts.count; i++) {
+		int err = store_open(args->parts.part[i], args->flags,
+			&args->member[args->members], error);
+
+		if (err && args->parts.count - first > 1) {
+			snprintf(what, sizeof what, "member %u",
+				args->members + 1);
+			return error_prefix(error, err, what);
+		}
+		if (err)
+			return err;
+		args->members++;
+	}
+	while (args->parts.count > first)
+		free(args->parts.part[--args->parts.count]);
+	return 0;
+}
+
+/* Cut up the rest and open what is a store of it. Errors come out with their
+ * spec. */
 static int store_open_inner(const struct store_kind *kind,
 	struct store_open_args *args, const char *spec, struct error *error)
 {
 	int err = store_cut(kind, args, error);
-	char *inner;
 
 	if (err)
 		return spec_error(spec, err, error);
-	inner = args->parts.part[--args->parts.count];
-	err = store_open(inner, args->flags, &args->inner, error);
-	free(inner);
-	return err;
+	return store_open_members(args,
+		kind->wraps == STORE_WRAPS_MANY ? 1 : args->parts.count - 1,
+		error);
 }
 
 static int store_open_kind(const struct store_kind *kind,
@@ -133,8 +163,8 @@ int store_open(const char *spec, unsigned flags, struct store **out,
 		err = store_open_inner(kind, &args, spec, error);
 	if (!err)
 		err = store_open_kind(kind, &args, spec, out, error);
-	if (err)
-		store_close(args.inner);
+	while (err && args.members)
+		store_close(args.member[--args.members]);
 	spec_list_free(&args.parts);
 	return err;
 }

@@ -88,6 +88,10 @@ struct store_info {
 	bool can_fua;       /* STORE_FUA is native, not write + flush */
 	bool direct;        /* no host page cache in between (O_DIRECT) */
 	bool readonly;      /* writes answer -EROFS */
+	/* Parts that fail apart: bytes [k * chunk, (k + 1) * chunk) are on
+	 * member k % members. 0: there are none, or none that are known. */
+	uint64_t chunk; /* bytes; a power of two */
+	unsigned members;
 };
 
 struct store;
@@ -121,8 +125,10 @@ struct store_pattern {
 
 /*
  * Open what a spec names: "raw:PATH" or just PATH, "mem:SIZE", "null:SIZE",
- * "sim:PROFILE,OPTIONS,INNER", "fault:OPTIONS,INNER" (see fault.h), "volatile:PATH"
- * (see volatile.h); an inner spec that has commas stands in brackets. Takes the lock that keeps a second opener out. Blocks.
+ * "sim:PROFILE,OPTIONS,INNER", "fault:OPTIONS,INNER" (see fault.h),
+ * "stripe:CHUNK,INNER,INNER,..." (see stripe.h), "volatile:PATH" (see
+ * volatile.h); an inner spec that has commas stands in brackets. Takes the
+ * lock that keeps a second opener out. Blocks.
  * Returns 0, or a negative errno with `error` naming the bad part.
  */
 int store_open(const char *spec, unsigned flags, struct store **out,
