@@ -287,6 +287,26 @@ bool engine_submit(struct engine_request *req);
  * buf, or for a payload that is not submitted. */
 void engine_release(struct engine_request *req);
 
+/* --- what the cache holds ------------------------------------------------ */
+
+/* What a block is; none of them: it is not there. */
+#define ENGINE_CACHED 1U    /* memory holds it */
+#define ENGINE_DIRTY 2U     /* and newer than the store does */
+#define ENGINE_WRITING 4U   /* a write of it to the store is under way */
+#define ENGINE_UNSTABLE 8U  /* written, but no flush has covered that yet */
+#define ENGINE_CLASS 0xf00U /* for what the block is of a filesystem */
+
+/*
+ * What the cache holds of [offset, offset + length), which lies in the device
+ * and is not empty: fills up to `n` extents, one at least, which start at
+ * offset and have different flags from one to the next, and returns how many.
+ * They may end before the range does: a call looks at a bounded number of
+ * pages. Each is as it was at some moment of the call. Any thread; takes short
+ * locks.
+ */
+unsigned engine_cache_status(const struct engine_export *x, uint64_t offset,
+	uint64_t length, struct engine_extent *extents, unsigned n);
+
 /* --- stats --------------------------------------------------------------- */
 
 /* The counters of one store, a JSON object as text, to free(); `name` goes

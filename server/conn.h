@@ -87,7 +87,7 @@ struct conn {
 	struct server_export *export;
 	bool structured;
 	bool extended; /* headers: 64-bit lengths; structured as well */
-	bool meta_allocation;
+	uint32_t contexts; /* BLOCK_STATUS: a bit, 1 << id, for each */
 
 	struct engine_client *client;
 	char identity[128];

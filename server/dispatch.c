@@ -75,8 +75,7 @@ int dispatch_check(const struct request *rq)
 	if ((rq->type == NBD_CMD_READ || rq->type == NBD_CMD_WRITE) &&
 		rq->length > ENGINE_MAX_REQUEST)
 		return -EINVAL;
-	if (rq->type == NBD_CMD_BLOCK_STATUS &&
-		(!c->meta_allocation || !rq->length))
+	if (rq->type == NBD_CMD_BLOCK_STATUS && (!c->contexts || !rq->length))
 		return -EINVAL;
 	return check_range(rq);
 }
@@ -149,17 +148,22 @@ void dispatch_prepare(struct request *rq)
 	}
 }
 
-/* Room for the extents; they become the answer's tail in place. */
 static int status_room(struct request *rq)
 {
-	unsigned n = rq->flags & NBD_CMD_FLAG_REQ_ONE ? 1 : REQUEST_EXTENTS;
-
-	rq->er.extents = calloc(n, sizeof(*rq->er.extents));
-	if (!rq->er.extents)
+	rq->extents = calloc(request_extents(rq), sizeof(*rq->extents));
+	if (!rq->extents)
 		return -ENOMEM;
-	rq->er.nextents = n;
-	rq->tail = (unsigned char *)rq->er.extents;
+	rq->er.extents = rq->extents;
+	rq->er.nextents = request_extents(rq);
 	return 0;
+}
+
+/* Is there nothing the engine would have to wait for? What the cache holds is
+ * seen when the answer is made. */
+static bool needs_no_engine(const struct request *rq)
+{
+	return rq->type == NBD_CMD_BLOCK_STATUS &&
+		!(rq->conn->contexts & 1U << NBD_CONTEXT_ALLOCATION);
 }
 
 static void count(struct conn *c, const struct request *rq)
@@ -180,6 +184,10 @@ void dispatch_submit(struct request *rq)
 		return;
 	}
 	count(c, rq);
+	if (needs_no_engine(rq)) {
+		finish(rq);
+		return;
+	}
 	c->pending++;
 	if (!engine_submit(&rq->er))
 		return;

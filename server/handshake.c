@@ -237,7 +237,7 @@ static void begin_transmission(struct conn *c)
 
 	reactor_timer_cancel(c->worker->reactor, &c->deadline);
 	if (h->meta_export != x->id)
-		c->meta_allocation = false;
+		c->contexts = 0;
 	/* The control socket reads it. */
 	pthread_mutex_lock(&c->server->lock);
 	tls_identity(&c->transport, c->identity, sizeof(c->identity));
@@ -268,7 +268,7 @@ static void begin_tls(struct conn *c)
 	h->meta_export = 0;
 	c->structured = false;
 	c->extended = false;
-	c->meta_allocation = false;
+	c->contexts = 0;
 	if (tls_start(c->server->tls, &c->transport, c->peer))
 		conn_kill(c);
 }

@@ -93,8 +93,10 @@ enum nbd_cmd {
 	NBD_CMD_BLOCK_STATUS = 7,
 };
 
-/* The id this server gives to base:allocation. */
+/* The ids this server gives to base:allocation and x-weir:cache. */
 #define NBD_CONTEXT_ALLOCATION 1U
+#define NBD_CONTEXT_CACHE 2U
+#define NBD_CONTEXTS 2U
 
 #define NBD_CMD_FLAG_FUA 0x01U
 #define NBD_CMD_FLAG_NO_HOLE 0x02U

@@ -53,22 +53,27 @@ static void simple_reply(struct request *rq)
 	rq->nheader = NBD_SIMPLE_REPLY_SIZE;
 }
 
-/* The head of the one and last chunk; returns where its payload begins. */
-static unsigned char *chunk(struct request *rq, uint16_t type, size_t length)
+unsigned char *reply_chunk(const struct request *rq, unsigned char *p,
+	bool last, uint16_t type, size_t length)
 {
 	bool extended = rq->conn->extended;
-	unsigned char *p = rq->header;
 
 	p = nbd_put32(p,
 		extended ? NBD_EXTENDED_REPLY_MAGIC
 			 : NBD_STRUCTURED_REPLY_MAGIC);
-	p = nbd_put16(p, NBD_REPLY_FLAG_DONE);
+	p = nbd_put16(p, last ? NBD_REPLY_FLAG_DONE : 0);
 	p = nbd_put16(p, type);
 	p = nbd_put64(p, rq->cookie);
 	if (!extended)
 		return nbd_put32(p, (uint32_t)length);
 	p = nbd_put64(p, rq->offset);
 	return nbd_put64(p, length);
+}
+
+/* The head of the one and last chunk. */
+static unsigned char *chunk(struct request *rq, uint16_t type, size_t length)
+{
+	return reply_chunk(rq, rq->header, true, type, length);
 }
 
 static void finish_chunk(struct request *rq, const unsigned char *end)
@@ -101,65 +106,23 @@ static void data_chunk(struct request *rq)
 	finish_chunk(rq, nbd_put64(p, rq->offset));
 }
 
-/*
- * The extents become wire form where they lie. One may be longer than was
- * asked for, and than 32 bits say: it is cut, and then the last.
- */
-static void put_extents(struct request *rq)
-{
-	struct engine_extent *from = rq->er.extents;
-	unsigned char *to = rq->tail;
-	uint64_t left = rq->length;
-
-	for (unsigned i = 0; i < rq->er.nextents && left; i++) {
-		struct engine_extent e = from[i];
-		uint64_t length = e.length < left ? e.length : left;
-
-		if (rq->conn->extended) {
-			to = nbd_put64(to, length);
-			to = nbd_put64(to, e.flags);
-		} else {
-			to = nbd_put32(to, (uint32_t)length);
-			to = nbd_put32(to, e.flags);
-		}
-		left -= length;
-	}
-	rq->ntail = (size_t)(to - rq->tail);
-}
-
-_Static_assert(sizeof(struct engine_extent) >= 16,
-	"extents do not grow on their way to the wire");
-
-static void status_chunk(struct request *rq)
-{
-	unsigned char *p;
-
-	put_extents(rq);
-	if (!rq->conn->extended) {
-		p = chunk(rq, NBD_REPLY_TYPE_BLOCK_STATUS, 4 + rq->ntail);
-		finish_chunk(rq, nbd_put32(p, NBD_CONTEXT_ALLOCATION));
-		return;
-	}
-	p = chunk(rq, NBD_REPLY_TYPE_BLOCK_STATUS_EXT, 8 + rq->ntail);
-	p = nbd_put32(p, NBD_CONTEXT_ALLOCATION);
-	finish_chunk(rq, nbd_put32(p, (uint32_t)(rq->ntail / 16)));
-}
-
 void reply_queue(struct request *rq)
 {
 	struct conn *c = rq->conn;
 	bool read = rq->type == NBD_CMD_READ;
 	bool status = rq->type == NBD_CMD_BLOCK_STATUS;
 
+	if (status && !rq->er.error)
+		rq->er.error = reply_status(rq);
 	if (read && !rq->er.error)
 		rq->ndata = rq->length;
-	if (status && !rq->er.error)
-		status_chunk(rq);
-	else if (rq->er.error &&
+	if (rq->er.error &&
 		(c->extended || (c->structured && (read || status))))
 		error_chunk(rq);
 	else if (c->structured && read)
 		data_chunk(rq);
+	else if (status && !rq->er.error)
+		; /* all of it is in the tail */
 	else if (c->extended)
 		empty_chunk(rq);
 	else
@@ -217,13 +180,16 @@ static void add_header(struct batch *b, const struct request *rq)
 /* False when it did not fit whole. */
 static bool add_reply(struct batch *b, const struct request *rq)
 {
+	const struct iovec *iov = rq->pieces ? rq->pieces : rq->er.iov;
+	unsigned n = rq->pieces ? rq->npieces : rq->er.niov;
+
 	if (batch_full(b))
 		return false;
 	add_header(b, rq);
-	for (unsigned i = 0; rq->ndata && i < rq->er.niov; i++) {
+	for (unsigned i = 0; rq->ndata && i < n; i++) {
 		if (b->niov == WORKER_IOV)
 			return false;
-		add(b, rq->er.iov[i].iov_base, rq->er.iov[i].iov_len);
+		add(b, iov[i].iov_base, iov[i].iov_len);
 	}
 	if (rq->ntail) {
 		if (b->niov == WORKER_IOV)

@@ -30,9 +30,11 @@ struct request *request_new(struct conn *c)
 	rq->holds_data = false;
 	rq->rx = NULL;
 	rq->nheader = 0;
+	rq->pieces = NULL;
 	rq->tail = NULL;
 	rq->ntail = 0;
 	rq->ndata = 0;
+	rq->extents = NULL;
 	return rq;
 }
 
@@ -44,7 +46,9 @@ void request_free(struct request *rq)
 	if (rq->holds_data)
 		engine_release(&rq->er);
 	rxbuf_put(rq->rx);
+	free(rq->pieces);
 	free(rq->tail);
+	free(rq->extents);
 	c->inflight -= rq->cost;
 	if (w->nfree_requests >= FREE_REQUESTS) {
 		free(rq);

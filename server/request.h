@@ -32,14 +32,23 @@ struct request {
 	bool own;         /* the server's own flush: no answer */
 	bool holds_data;  /* engine_release() is due */
 	struct rxbuf *rx; /* where the payload lies */
-	/* The answer: header, then the engine's iov or `tail`. */
+	/* The answer: header, the engine's iov or `pieces`, then `tail`. */
 	unsigned nheader;
 	unsigned char header[NBD_EXTENDED_CHUNK_SIZE + 8];
-	unsigned char *tail; /* owned */
-	size_t ntail;
-	size_t ndata; /* bytes in the engine's iov */
+	struct iovec *pieces; /* instead of the engine's iov; owned */
+	unsigned npieces;
+	size_t ndata;        /* bytes in the engine's iov, or the pieces */
+	unsigned char *tail; /* what is made for the answer; owned */
+	size_t ntail;        /* bytes of it, behind the rest */
+	struct engine_extent *extents; /* BLOCK_STATUS; owned */
 	struct engine_request er;
 };
+
+/* How many extents of a context BLOCK_STATUS is answered with at most. */
+static inline unsigned request_extents(const struct request *rq)
+{
+	return rq->flags & NBD_CMD_FLAG_REQ_ONE ? 1 : REQUEST_EXTENTS;
+}
 
 /* NULL: no memory. */
 struct request *request_new(struct conn *c);
@@ -68,5 +77,15 @@ int dispatch_own_flush(struct conn *c);
 
 /* Make the answer from rq->er and put it in the queue. */
 void reply_queue(struct request *rq);
+
+/* Put the head of a chunk, the last one or not, in front of `length` bytes;
+ * returns where those go. Room: NBD_EXTENDED_CHUNK_SIZE. */
+unsigned char *reply_chunk(const struct request *rq, unsigned char *p,
+	bool last, uint16_t type, size_t length);
+
+/* --- reply-chunks.c ------------------------------------------------------- */
+
+/* The answer to BLOCK_STATUS: a chunk for each context. 0 or -ENOMEM. */
+int reply_status(struct request *rq);
 
 #endif

@@ -12,7 +12,7 @@
  *   transport.c, tls*.c                bytes of a socket, plain or encrypted
  *   transmit.c  requests out of the stream
  *   dispatch.c  NBD request <-> engine request
- *   reply.c     answers into the stream
+ *   reply.c, reply-chunks.c            answers into the stream
  *   status.c    the control socket's "exports" and "clients"
  *
  * Rules:

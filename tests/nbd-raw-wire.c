@@ -270,15 +270,17 @@ void raw_go(struct raw *r, uint32_t number, const char *name)
 	raw_replies(r);
 }
 
-void raw_meta(struct raw *r, const char *name)
+void raw_meta(struct raw *r, uint32_t number, const char *name, char **queries)
 {
-	static const char context[] = "base:allocation";
+	uint32_t n = 0, length = (uint32_t)(4 + strlen(name) + 4);
 
-	raw_option(
-		r, 10, (uint32_t)(4 + strlen(name) + 4 + 4 + strlen(context)));
+	for (; queries[n]; n++)
+		length += (uint32_t)(4 + strlen(queries[n]));
+	raw_option(r, number, length);
 	put_name(r, name);
-	raw_put32(r, 1);
-	put_name(r, context);
+	raw_put32(r, n);
+	for (; *queries; queries++)
+		put_name(r, *queries);
 	raw_replies(r);
 }
 

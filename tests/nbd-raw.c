@@ -18,7 +18,10 @@
  *	opt NUMBER LENGTH [HEX]         header with that length, then the bytes
  *	reply [N]                       read N option replies
  *	replies                         read option replies up to ACK or an error
- *	go NAME | info NAME | export NAME | list | structured | extended | meta NAME
+ *	go NAME | info NAME | export NAME | list | structured | extended
+ *	meta NAME                       choose base:allocation
+ *	contexts NAME [QUERY...]        choose these; NAME: - is the empty one
+ *	find NAME [QUERY...]            list them
  *	transmit                        read the answer to `export`
  *	starttls                        send NBD_OPT_STARTTLS, and TLS from then
  *	read|trim|zero|cache|status COOKIE OFFSET LENGTH [FLAGS]
@@ -95,6 +98,7 @@ static void one_reply(struct raw *r)
 
 static int handshake_command(struct raw *r, char **w)
 {
+	char *allocation[] = {(char *)"base:allocation", NULL};
 	const char *name = w[1] ? w[1] : "";
 
 	if (!strcmp(w[0], "greet")) {
@@ -112,7 +116,11 @@ static int handshake_command(struct raw *r, char **w)
 	} else if (!strcmp(w[0], "info")) {
 		raw_go(r, 6, name);
 	} else if (!strcmp(w[0], "meta")) {
-		raw_meta(r, name);
+		raw_meta(r, 10, name, allocation);
+	} else if (!strcmp(w[0], "contexts") && w[1]) {
+		raw_meta(r, 10, strcmp(name, "-") ? name : "", w + 2);
+	} else if (!strcmp(w[0], "find") && w[1]) {
+		raw_meta(r, 9, strcmp(name, "-") ? name : "", w + 2);
 	} else if (!strcmp(w[0], "list")) {
 		raw_option(r, 3, 0);
 		raw_replies(r);

@@ -56,7 +56,8 @@ void raw_replies(struct raw *r);
 
 /* Put one and read its replies. */
 void raw_go(struct raw *r, uint32_t number, const char *name);
-void raw_meta(struct raw *r, const char *name);
+/* LIST_META_CONTEXT or SET_META_CONTEXT. */
+void raw_meta(struct raw *r, uint32_t number, const char *name, char **queries);
 
 /* Transmission: a header; one answer. */
 void raw_request(struct raw *r, unsigned type, unsigned flags, uint64_t cookie,

@@ -70,6 +70,7 @@ reply 10 invalid
 reply 8 ack 
 reply 9 invalid
 reply 9 meta 0 base:allocation
+reply 9 meta 0 x-weir:cache
 reply 9 ack 
 reply 10 ack 
 reply 10 ack 

@@ -133,6 +133,47 @@ static void failed_flush_makes_all_unstable_dirty_again(void **state)
 	clean(c);
 }
 
+/* What the blocks from `at` on are, and up to where. */
+static void expect_state(
+	struct cached *c, uint64_t at, unsigned state, uint64_t to)
+{
+	uint64_t stop = 0;
+
+	assert_int_equal(
+		cache_block_state(c->cache, at, c->size, &stop), state);
+	assert_int_equal(stop, to);
+}
+
+static void state_of_blocks_is_told_run_by_run(void **state)
+{
+	struct cached *c = *state;
+	struct taken t;
+
+	expect_state(c, 100, 0, MIB); /* sixteen pages that are not there */
+	assert_true(sees(c, 1, PAGE, 2 * BLOCK));
+	write_flat(c, 2, PAGE + BLOCK, 4 * BLOCK);
+	expect_state(c, 0, 0, PAGE);
+	expect_state(c, PAGE + 1, CACHE_IS_UPTODATE, PAGE + BLOCK);
+	expect_state(c, PAGE + BLOCK, CACHE_IS_UPTODATE | CACHE_IS_DIRTY,
+		PAGE + 5 * BLOCK);
+	assert_int_equal(take(c, &t, PAGE), 0);
+	write_flat(c, 3, PAGE + 2 * BLOCK, BLOCK);
+	expect_state(c, PAGE + BLOCK, CACHE_IS_UPTODATE | CACHE_IS_WRITEBACK,
+		PAGE + 2 * BLOCK);
+	expect_state(c, PAGE + 2 * BLOCK,
+		CACHE_IS_UPTODATE | CACHE_IS_DIRTY | CACHE_IS_WRITEBACK,
+		PAGE + 3 * BLOCK);
+	put(c, &t, false);
+	expect_state(c, PAGE + BLOCK, CACHE_IS_UPTODATE | CACHE_IS_UNSTABLE,
+		PAGE + 2 * BLOCK);
+	expect_state(c, PAGE + 2 * BLOCK, CACHE_IS_UPTODATE | CACHE_IS_DIRTY,
+		PAGE + 3 * BLOCK);
+	clean(c);
+	expect_state(c, PAGE + BLOCK, CACHE_IS_UPTODATE, 2 * PAGE);
+	cache_drop_clean(c->cache);
+	expect_state(c, PAGE + BLOCK, 0, MIB);
+}
+
 static void failed_write_leaves_its_blocks_dirty(void **state)
 {
 	struct cached *c = *state;
@@ -269,6 +310,7 @@ int main(void)
 		TEST(write_is_unstable_until_a_flush_that_began_after_it),
 		TEST(durable_write_leaves_nothing_unstable),
 		TEST(failed_flush_makes_all_unstable_dirty_again),
+		TEST(state_of_blocks_is_told_run_by_run),
 		TEST(failed_write_leaves_its_blocks_dirty),
 		TEST(charge_never_exceeds_its_limit),
 		TEST(fall_of_the_charge_wakes_once_who_asked),

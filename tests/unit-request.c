@@ -124,6 +124,38 @@ static void end_is_told_once_though_the_store_comes_back(void **state)
 	served_close(s);
 }
 
+static void cache_status_merges_what_is_alike_over_pages(void **state)
+{
+	struct served *s = served_new("mem:1G", "64M", ENGINE_WRITEBACK);
+	struct engine_extent e[4];
+	unsigned char *buf = calloc(1, MIB);
+
+	(void)state;
+	assert_int_equal(
+		engine_cache_status(s->export, 0, 1024 * MIB, e, 4), 1);
+	assert_int_equal(e[0].length, 1024 * MIB);
+	assert_int_equal(e[0].flags, 0);
+	assert_int_equal(
+		request(s, ENGINE_WRITE, 0, 300 * MIB + BLOCK, MIB, buf), 0);
+	assert_int_equal(
+		engine_cache_status(s->export, 0, 1024 * MIB, e, 4), 3);
+	assert_int_equal(e[0].length, 300 * MIB + BLOCK);
+	assert_int_equal(e[1].length, MIB);
+	assert_int_equal(e[1].flags, ENGINE_CACHED | ENGINE_DIRTY);
+	assert_int_equal(e[2].length, 723 * MIB - BLOCK);
+	assert_int_equal(e[2].flags, 0);
+	/* It begins and ends where it was asked to, and has the room it has. */
+	assert_int_equal(engine_cache_status(
+				 s->export, 300 * MIB + BLOCK + 7, 100, e, 1),
+		1);
+	assert_int_equal(e[0].length, 100);
+	assert_int_equal(
+		engine_cache_status(s->export, 0, 1024 * MIB, e, 1), 1);
+	assert_int_equal(e[0].length, 300 * MIB + BLOCK);
+	free(buf);
+	served_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -132,6 +164,7 @@ int main(void)
 		cmocka_unit_test(fua_of_a_zero_leaves_other_dirt_alone),
 		cmocka_unit_test(prefetch_of_everything_keeps_to_the_cache),
 		cmocka_unit_test(end_waits_for_fills_beyond_their_requests),
+		cmocka_unit_test(cache_status_merges_what_is_alike_over_pages),
 		cmocka_unit_test(end_is_told_once_though_the_store_comes_back),
 	};
 

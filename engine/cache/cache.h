@@ -264,6 +264,21 @@ void cache_range_unlock(struct cache *c, struct cache_range_lock *l);
  */
 void cache_invalidate(struct cache *c, uint64_t offset, uint64_t end);
 
+/* A block's four bits. */
+#define CACHE_IS_UPTODATE 1U
+#define CACHE_IS_DIRTY 2U
+#define CACHE_IS_WRITEBACK 4U
+#define CACHE_IS_UNSTABLE 8U
+
+/*
+ * What the block at `offset` is, CACHE_IS_*, and in *stop up to where, not past
+ * `end`, what follows is the same; where it differs or where the look ends. A
+ * look goes no further than a page that is there, or sixteen that are not. Any
+ * thread; takes a short lock.
+ */
+unsigned cache_block_state(
+	struct cache *c, uint64_t offset, uint64_t end, uint64_t *stop);
+
 /* The first byte range in [offset, end) that is dirty, under writeback or
  * unstable, looking at no more than `max_pages` pages: false if none; *seen
  * is set to the end of what was looked at. */

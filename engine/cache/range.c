@@ -87,3 +87,54 @@ bool cache_next_busy(struct cache *c, uint64_t offset, uint64_t end,
 	*seen = offset;
 	return false;
 }
+
+/* --- block by block ------------------------------------------------------ */
+
+/* The state of the page's block `b`; *end, a block behind it, is moved to the
+ * first that differs. Lock held. */
+static unsigned state_in_page(
+	const struct cache *c, const struct page *p, unsigned b, unsigned *end)
+{
+	static const enum page_map maps[] = {
+		MAP_UPTODATE, MAP_DIRTY, MAP_WRITEBACK, MAP_UNSTABLE};
+	unsigned state = 0;
+
+	for (unsigned i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		const uint64_t *map = page_map(c, p, maps[i]);
+		bool set = bitmap_test(map, b);
+
+		state |= set ? 1U << i : 0;
+		*end = bitmap_find(map, b, *end, !set);
+	}
+	return state;
+}
+
+/* The end of the stretch of the node that `offset` lies in. */
+static uint64_t node_end(const struct cache *c, uint64_t offset)
+{
+	uint64_t span = cache_span(c);
+
+	return round_down(offset, span) + span;
+}
+
+unsigned cache_block_state(
+	struct cache *c, uint64_t offset, uint64_t end, uint64_t *stop)
+{
+	struct shard *sh = shard_of(c, offset);
+	SCOPED_LOCK(&sh->lock);
+	const struct page *p = index_find(c, sh, offset);
+	unsigned last, state;
+
+	if (!p) {
+		*stop = min_u64(end,
+			index_find_node(c, sh, offset) ? page_end(c, offset)
+						       : node_end(c, offset));
+		return 0;
+	}
+	*stop = min_u64(end, page_end(c, offset));
+	last = block_of(c, offset) + blocks_touched(c, offset, *stop);
+	state = state_in_page(c, p, block_of(c, offset), &last);
+	*stop = min_u64(
+		*stop, page_offset(c, p) + ((uint64_t)last << c->block_shift));
+	return state;
+}
