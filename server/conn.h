@@ -86,7 +86,7 @@ struct conn {
 	/* Negotiated. */
 	struct server_export *export;
 	bool structured;
-	bool extended; /* headers: 64-bit lengths; structured as well */
+	bool extended;     /* headers: 64-bit lengths; structured as well */
 	uint32_t contexts; /* BLOCK_STATUS: a bit, 1 << id, for each */
 
 	struct engine_client *client;

@@ -39,6 +39,8 @@ static const struct option_key keys[] = {
 	{"exportname", {"export-name", "export"}, 'e', TEXT("NAME"),
 		AT(exportname),
 		.help = "name of the export (default: the empty name)"},
+	{"description", {0}, 'D', TEXT("TEXT"), AT(description),
+		.help = "what the export is, for people"},
 	{"readonly", {"read-only"}, 'r', FLAG, AT(readonly),
 		.help = "refuse writes"},
 	{"foreground", {"no-fork"}, 'f', FLAG, AT(foreground),

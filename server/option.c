@@ -57,12 +57,15 @@ static void export_name(struct conn *c, const struct option *o)
 
 static void list_export(struct conn *c, const struct server_export *x)
 {
-	unsigned char answer[4 + NBD_MAX_STRING];
+	unsigned char answer[4 + 2 * NBD_MAX_STRING], *p;
+	size_t length = strlen(x->description);
 
-	nbd_put32(answer, (uint32_t)x->name_length);
-	memcpy(answer + 4, x->name, x->name_length);
-	handshake_reply(
-		c, NBD_OPT_LIST, NBD_REP_SERVER, answer, 4 + x->name_length);
+	p = nbd_put32(answer, (uint32_t)x->name_length);
+	memcpy(p, x->name, x->name_length);
+	/* What follows the name is for people. */
+	memcpy(p + x->name_length, x->description, length);
+	handshake_reply(c, NBD_OPT_LIST, NBD_REP_SERVER, answer,
+		4 + x->name_length + length);
 }
 
 static void list_exports(struct conn *c, const struct option *o)
@@ -91,14 +94,16 @@ static void info_export(struct conn *c, uint32_t option)
 	handshake_reply(c, option, NBD_REP_INFO, a, sizeof(a));
 }
 
-static void info_name(struct conn *c, uint32_t option)
+/* NAME or DESCRIPTION. */
+static void info_text(
+	struct conn *c, uint32_t option, enum nbd_info type, const char *text)
 {
-	const struct server_export *x = c->export;
 	unsigned char a[2 + NBD_MAX_STRING];
+	size_t length = strlen(text);
 
-	nbd_put16(a, NBD_INFO_NAME);
-	memcpy(a + 2, x->name, x->name_length);
-	handshake_reply(c, option, NBD_REP_INFO, a, 2 + x->name_length);
+	nbd_put16(a, (uint16_t)type);
+	memcpy(a + 2, text, length);
+	handshake_reply(c, option, NBD_REP_INFO, a, 2 + length);
 }
 
 static void info_block_size(struct conn *c, uint32_t option)
@@ -117,16 +122,19 @@ static void info_block_size(struct conn *c, uint32_t option)
 static void info_answer(struct conn *c, const struct option *o,
 	struct server_export *x, const unsigned char *p, unsigned n)
 {
-	bool name = false, block_size = false;
+	bool name = false, description = false, block_size = false;
 
 	for (; n; n--, p += 2) {
 		name |= nbd_get16(p) == NBD_INFO_NAME;
+		description |= nbd_get16(p) == NBD_INFO_DESCRIPTION;
 		block_size |= nbd_get16(p) == NBD_INFO_BLOCK_SIZE;
 	}
 	c->export = x;
 	info_export(c, o->number);
 	if (name)
-		info_name(c, o->number);
+		info_text(c, o->number, NBD_INFO_NAME, x->name);
+	if (description && x->description[0])
+		info_text(c, o->number, NBD_INFO_DESCRIPTION, x->description);
 	if (block_size)
 		info_block_size(c, o->number);
 	handshake_reply(c, o->number, NBD_REP_ACK, NULL, 0);

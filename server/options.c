@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,6 +287,23 @@ static int settle(struct options *o, struct error *error)
 	return 0;
 }
 
+/* What goes to clients as text, which the protocol says is UTF-8. */
+static int check_text(const char *what, const char *text, struct error *error)
+{
+	json_t *as_json;
+
+	if (!text)
+		return 0;
+	if (strlen(text) > EXPORT_NAME_MAX)
+		return error_set(error, -EINVAL, "%s has at most %u bytes",
+			what, EXPORT_NAME_MAX);
+	as_json = json_string(text);
+	if (!as_json)
+		return error_set(error, -EINVAL, "%s is UTF-8 text", what);
+	json_decref(as_json);
+	return 0;
+}
+
 /* The command line's store and export. */
 static int settle_store(struct options *o, struct error *error)
 {
@@ -293,10 +311,11 @@ static int settle_store(struct options *o, struct error *error)
 	struct export_options *x;
 	int r;
 
-	if (o->exportname && strlen(o->exportname) > EXPORT_NAME_MAX)
-		return error_set(error, -EINVAL,
-			"-e: an export name has at most %u bytes",
-			EXPORT_NAME_MAX);
+	r = check_text("-e: an export name", o->exportname, error);
+	if (!r)
+		r = check_text("-D: a description", o->description, error);
+	if (r)
+		return r;
 	if (!s->config.store)
 		return error_set(error, -EINVAL,
 			"nothing to serve: give a PATH or store=SPEC; "
@@ -311,6 +330,8 @@ static int settle_store(struct options *o, struct error *error)
 	if (!s->name || !x)
 		return no_memory(error);
 	x->name = strdup(o->exportname ? o->exportname : "");
+	x->description = o->description;
+	o->description = NULL;
 	x->store = s;
 	x->readonly = s->config.readonly;
 	x->cache = s->config.cache;

@@ -49,10 +49,11 @@ struct options {
 	char *unix_path; /* NULL: TCP */
 	char *ipaddr;
 	char *port;
-	char *exportname; /* of the command line */
-	char *pidfile;    /* or NULL */
-	char *control;    /* or NULL */
-	bool readonly;    /* of the command line */
+	char *exportname;  /* of the command line */
+	char *description; /* of its export, or NULL */
+	char *pidfile;     /* or NULL */
+	char *control;     /* or NULL */
+	bool readonly;     /* of the command line */
 	bool foreground;
 	bool verbose;
 	bool swap;

@@ -189,6 +189,16 @@ static const char *reply_name(uint32_t type)
 	return "?";
 }
 
+static void get_text(struct raw *r, uint32_t length)
+{
+	char text[8192];
+
+	if (length > sizeof(text))
+		raw_die("a reply too long");
+	get(r, text, length);
+	printf(" %.*s", (int)length, text);
+}
+
 /* One INFO: 0 is the export, 3 the block sizes. */
 static void get_info(struct raw *r, uint32_t length)
 {
@@ -202,19 +212,24 @@ static void get_info(struct raw *r, uint32_t length)
 		printf(" min %u", get32(r));
 		printf(" preferred %u", get32(r));
 		printf(" max %u", get32(r));
+	} else if (type == 1 || type == 2) {
+		get_text(r, length - 2);
 	} else {
 		get_data(r, length - 2);
 	}
 }
 
-static void get_text(struct raw *r, uint32_t length)
+/* An export: the length of its name, the name, and maybe what it is. */
+static void get_server(struct raw *r, uint32_t length)
 {
-	char text[8192];
+	uint32_t name = get32(r);
 
-	if (length > sizeof(text))
-		raw_die("a reply too long");
-	get(r, text, length);
-	printf(" %.*s", (int)length, text);
+	printf(" %u", name);
+	get_text(r, name);
+	if (length > name) {
+		printf(" --");
+		get_text(r, length - name);
+	}
 }
 
 /* One option reply; returns its type. */
@@ -230,7 +245,9 @@ uint32_t raw_reply(struct raw *r)
 	printf("reply %u %s", number, reply_name(type));
 	if (type == 3 && length >= 2) {
 		get_info(r, length);
-	} else if ((type == 2 || type == 4) && length >= 4) {
+	} else if (type == 2 && length >= 4) {
+		get_server(r, length - 4);
+	} else if (type == 4 && length >= 4) {
 		printf(" %u", get32(r));
 		get_text(r, length - 4);
 	} else if (type < 0x80000000) {
@@ -260,13 +277,17 @@ static void put_name(struct raw *r, const char *name)
 	raw_put(r, name, strlen(name));
 }
 
-/* INFO or GO, asking for block sizes. */
-void raw_go(struct raw *r, uint32_t number, const char *name)
+void raw_go(struct raw *r, uint32_t number, const char *name, char **infos)
 {
-	raw_option(r, number, (uint32_t)(4 + strlen(name) + 2 + 2));
+	uint32_t n = 0;
+
+	while (infos[n])
+		n++;
+	raw_option(r, number, (uint32_t)(6 + strlen(name) + 2 * n));
 	put_name(r, name);
-	raw_put16(r, 1);
-	raw_put16(r, 3);
+	raw_put16(r, n);
+	for (; *infos; infos++)
+		raw_put16(r, (unsigned)strtoul(*infos, NULL, 0));
 	raw_replies(r);
 }
 

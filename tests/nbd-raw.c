@@ -12,15 +12,17 @@
  *
  * What is sent is collected until something is to be received, so that a
  * script can pack many requests into one segment. Each thing received is a
- * line of output. Numbers are C's (0x10, 16). Commands:
+ * line of output. Numbers are C's (0x10, 16); the name - is the empty one.
+ * Commands:
  *
  *	greet [FLAGS]                   (FLAGS: default 3)
  *	opt NUMBER LENGTH [HEX]         header with that length, then the bytes
  *	reply [N]                       read N option replies
  *	replies                         read option replies up to ACK or an error
- *	go NAME | info NAME | export NAME | list | structured | extended
+ *	go|info NAME [INFO...]          ask for these; none: 3, the block sizes
+ *	export NAME | list | structured | extended
  *	meta NAME                       choose base:allocation
- *	contexts NAME [QUERY...]        choose these; NAME: - is the empty one
+ *	contexts NAME [QUERY...]        choose these
  *	find NAME [QUERY...]            list them
  *	transmit                        read the answer to `export`
  *	starttls                        send NBD_OPT_STARTTLS, and TLS from then
@@ -99,7 +101,8 @@ static void one_reply(struct raw *r)
 static int handshake_command(struct raw *r, char **w)
 {
 	char *allocation[] = {(char *)"base:allocation", NULL};
-	const char *name = w[1] ? w[1] : "";
+	char *sizes[] = {(char *)"3", NULL};
+	const char *name = w[1] && strcmp(w[1], "-") ? w[1] : "";
 
 	if (!strcmp(w[0], "greet")) {
 		raw_greet(r, (uint32_t)number(w, 1, 3));
@@ -112,15 +115,15 @@ static int handshake_command(struct raw *r, char **w)
 	} else if (!strcmp(w[0], "replies")) {
 		raw_replies(r);
 	} else if (!strcmp(w[0], "go")) {
-		raw_go(r, 7, name);
+		raw_go(r, 7, name, w[1] && w[2] ? w + 2 : sizes);
 	} else if (!strcmp(w[0], "info")) {
-		raw_go(r, 6, name);
+		raw_go(r, 6, name, w[1] && w[2] ? w + 2 : sizes);
 	} else if (!strcmp(w[0], "meta")) {
 		raw_meta(r, 10, name, allocation);
 	} else if (!strcmp(w[0], "contexts") && w[1]) {
-		raw_meta(r, 10, strcmp(name, "-") ? name : "", w + 2);
+		raw_meta(r, 10, name, w + 2);
 	} else if (!strcmp(w[0], "find") && w[1]) {
-		raw_meta(r, 9, strcmp(name, "-") ? name : "", w + 2);
+		raw_meta(r, 9, name, w + 2);
 	} else if (!strcmp(w[0], "list")) {
 		raw_option(r, 3, 0);
 		raw_replies(r);

@@ -54,8 +54,8 @@ void raw_option(struct raw *r, uint32_t number, uint32_t length);
 uint32_t raw_reply(struct raw *r);
 void raw_replies(struct raw *r);
 
-/* Put one and read its replies. */
-void raw_go(struct raw *r, uint32_t number, const char *name);
+/* Put one and read its replies. INFO or GO, asking for these numbers; */
+void raw_go(struct raw *r, uint32_t number, const char *name, char **infos);
 /* LIST_META_CONTEXT or SET_META_CONTEXT. */
 void raw_meta(struct raw *r, uint32_t number, const char *name, char **queries);
 
