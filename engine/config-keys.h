@@ -132,9 +132,6 @@ struct key {
 
 /* --- config-parse.c ------------------------------------------------------- */
 
-/* Was a key given? */
-bool config_was_set(const struct engine_config *c, const char *key);
-
 /* May the key be changed while the store is open? 0, or -EINVAL with `error`
  * filled, naming the nearest if there is no such key. */
 int config_check_live(const char *key, const char *value, struct error *error);

@@ -77,7 +77,7 @@ int config_check_live(const char *key, const char *value, struct error *error)
 	return 0;
 }
 
-bool config_was_set(const struct engine_config *c, const char *name)
+bool engine_config_was_set(const struct engine_config *c, const char *name)
 {
 	unsigned bit = 0;
 

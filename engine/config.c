@@ -103,7 +103,7 @@ static int check_limit(struct engine_config *c, struct error *error)
 	char t[24];
 
 	if (!c->dirty_limit && !c->dirty_limit_percent &&
-		!config_was_set(c, "dirty-limit"))
+		!engine_config_was_set(c, "dirty-limit"))
 		c->dirty_limit_percent = DIRTY_LIMIT_PERCENT;
 	if (c->dirty_limit_percent)
 		c->dirty_limit = share(c->cache_size, c->dirty_limit_percent);
@@ -124,7 +124,7 @@ static int check_background(struct engine_config *c, struct error *error)
 	char t[24];
 	int err;
 
-	if (config_was_set(c, "dirty-background"))
+	if (engine_config_was_set(c, "dirty-background"))
 		c->background_follows = false;
 	else if (!c->dirty_background)
 		c->background_follows = true;

@@ -89,7 +89,8 @@ static int build(struct engine *e, struct error *error)
 		.page_size = k->page_size,
 		.block_size = k->block_size,
 		.subpage = k->subpage,
-		.direct = k->cache == ENGINE_NONE ? DIRECT_SPACE : 0,
+		.direct =
+			k->direct || k->cache == ENGINE_NONE ? DIRECT_SPACE : 0,
 	};
 	struct writeback_config writeback = {
 		.dirty_limit = k->dirty_limit,

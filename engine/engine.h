@@ -84,6 +84,7 @@ struct engine_config {
 	uint64_t writeback_inflight; /* bytes */
 	/* "50%" as written, before engine_config_check(); 0: not a share */
 	unsigned dirty_limit_percent, dirty_background_percent;
+	bool direct;   /* an export will be ENGINE_NONE; no key of its own */
 	bool populate; /* cache-size of memory at once; no key of its own */
 	bool background_follows; /* dirty_background is half of the limit */
 	unsigned pool_sabotage;  /* POOL_SABOTAGE_*, of tests; no key */
@@ -100,6 +101,9 @@ void engine_config_free(struct engine_config *c);
  */
 int engine_config_set(struct engine_config *c, const char *key,
 	const char *value, struct error *error);
+
+/* Was the key given? */
+bool engine_config_was_set(const struct engine_config *c, const char *key);
 
 /*
  * Fill in what follows from the rest and refuse what does not fit together

@@ -43,8 +43,9 @@ static void set_up_log(const struct options *o, bool background)
 	log_setup("weir-server", max, background ? to_syslog : NULL, NULL);
 }
 
-/* Let go of the terminal and the directory, and release the parent. */
-static void leave_parent(int ready_fd)
+/* Let go of the terminal and release the parent; of the directory too, unless
+ * the names in a file that may be read again are relative to it. */
+static void leave_parent(const struct options *o, int ready_fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -55,7 +56,7 @@ static void leave_parent(int ready_fd)
 		if (null > STDERR_FILENO)
 			close(null);
 	}
-	if (chdir("/"))
+	if (!o->config && chdir("/"))
 		log_warning("cannot change to /: %s", strerror(errno));
 	if (write(ready_fd, "", 1) != 1)
 		log_warning("the starting process has gone");
@@ -84,9 +85,14 @@ static int serve(const struct options *o, int ready_fd)
 		r = EXIT_FAILURE;
 	} else {
 		server_describe(s, where, sizeof(where));
-		log_info("ready: %s at %s", o->stores[0]->name, where);
+		if (o->nexports == 1)
+			log_info("ready: %s at %s", o->exports[0]->store->name,
+				where);
+		else
+			log_info("ready: %u exports of %u stores, at %s",
+				o->nexports, o->nstores, where);
 		if (ready_fd >= 0)
-			leave_parent(ready_fd);
+			leave_parent(o, ready_fd);
 		r = server_run(s);
 	}
 	server_close(s);
@@ -137,13 +143,13 @@ static int serve_in_background(const struct options *o)
 int main(int argc, char **argv)
 {
 	struct options options;
-	struct error error = {""};
+	struct errors errors = {0};
 	int r;
 
 	log_setup("weir-server", LOG_LEVEL_INFO, NULL, NULL);
-	r = options_parse(&options, argc, argv, &error);
+	r = options_parse(&options, argc, argv, &errors);
 	if (r < 0) {
-		log_error("%s", error.text);
+		errors_log(&errors);
 		r = EXIT_FAILURE;
 	} else if (r > 0) {
 		r = EXIT_SUCCESS;
@@ -155,6 +161,7 @@ int main(int argc, char **argv)
 		else
 			r = serve_in_background(&options);
 	}
+	errors_free(&errors);
 	options_free(&options);
 	return r;
 }

@@ -17,6 +17,8 @@
 #define MAX_THREADS 256U
 
 #define AT(member) .at = offsetof(struct options, member)
+#define EXPORT .scope = OPTION_EXPORT
+#define SHELL .scope = OPTION_SHELL
 #define FLAG .kind = OPTION_FLAG
 #define TEXT(what) .kind = OPTION_TEXT, .arg = (what)
 #define TIME .kind = OPTION_TIME, .arg = "TIME"
@@ -29,6 +31,11 @@
 	}
 
 static const struct option_key keys[] = {
+	{"config", {0}, 0, TEXT("FILE"), SHELL, AT(config),
+		.help = "read options, stores and exports from there,\n"
+			"again at SIGHUP"},
+	{"check-config", {0}, 0, FLAG, SHELL, AT(check_config),
+		.help = "say OK, or what is wrong, and exit"},
 	{"unix", {0}, 'U', TEXT("PATH"), AT(unix_path),
 		.help = "listen on a unix socket instead of TCP"},
 	{"port", {0}, 'p', .kind = OPTION_PORT, .arg = "PORT", AT(port),
@@ -36,12 +43,12 @@ static const struct option_key keys[] = {
 		.help = "TCP port (default 10809; 0: any free one)"},
 	{"ipaddr", {"ip-addr"}, 'i', TEXT("ADDR"), AT(ipaddr),
 		.help = "address to listen on (default 127.0.0.1)"},
-	{"exportname", {"export-name", "export"}, 'e', TEXT("NAME"),
+	{"exportname", {"export-name", "export"}, 'e', TEXT("NAME"), EXPORT,
 		AT(exportname),
 		.help = "name of the export (default: the empty name)"},
-	{"description", {0}, 'D', TEXT("TEXT"), AT(description),
+	{"description", {0}, 'D', TEXT("TEXT"), EXPORT, AT(description),
 		.help = "what the export is, for people"},
-	{"readonly", {"read-only"}, 'r', FLAG, AT(readonly),
+	{"readonly", {"read-only"}, 'r', FLAG, EXPORT, AT(readonly),
 		.help = "refuse writes"},
 	{"foreground", {"no-fork"}, 'f', FLAG, AT(foreground),
 		.help = "stay in the foreground"},
@@ -78,9 +85,10 @@ static const struct option_key keys[] = {
 		.help = "how long the end may take to write what is\n"
 			"dirty, 0 for ever (default 90s)"},
 	{"verbose", {0}, 'v', FLAG, AT(verbose), .help = "log more"},
-	{"version", {0}, 'V', .kind = OPTION_SHOW,
+	{"version", {0}, 'V', .kind = OPTION_SHOW, SHELL,
 		.help = "print the version and exit"},
-	{"help", {0}, 'h', .kind = OPTION_SHOW, .help = "print this and exit"},
+	{"help", {0}, 'h', .kind = OPTION_SHOW, SHELL,
+		.help = "print this and exit"},
 };
 
 const struct option_key *option_key(unsigned n)

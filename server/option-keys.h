@@ -23,11 +23,19 @@ enum option_kind {
 	OPTION_SHOW,  /* asks for nothing but an answer */
 };
 
+/* Where it may stand, besides the command line. */
+enum option_scope {
+	OPTION_SERVER, /* in [server] */
+	OPTION_EXPORT, /* about the export: in [export NAME], as it is called there */
+	OPTION_SHELL, /* nowhere */
+};
+
 struct option_key {
 	const char *name;
 	const char *also[2]; /* other names of it, or NULL */
 	char letter;         /* or 0 */
 	enum option_kind kind;
+	enum option_scope scope;
 	const char *arg; /* what stands for the value in --help, or NULL */
 	size_t at;       /* of the member, in struct options */
 	unsigned min, max;

@@ -29,6 +29,7 @@
 static const char usage[] =
 	"Usage: weir-server [options] KEY=VALUE...\n"
 	"       weir-server [options] PATH\n"
+	"       weir-server [options] --config FILE\n"
 	"Serve a disk over NBD through a write-back cache.\n"
 	"\n";
 
@@ -36,6 +37,15 @@ static const char usage_keys[] =
 	"\n"
 	"PATH, or any other SPEC, is short for store=PATH. The keys:\n"
 	"\n";
+
+static void options_init(struct options *o)
+{
+	*o = (struct options){
+		.max_connections = DEFAULT_MAX_CONNECTIONS,
+		.poll_ns = DEFAULT_POLL_NS,
+		.shutdown_timeout_ns = DEFAULT_SHUTDOWN_NS,
+	};
+}
 
 /* --- stores and exports --------------------------------------------------- */
 
@@ -45,7 +55,7 @@ static void *grow(void *array, unsigned n)
 	return reallocarray(array, n + 1, sizeof(void *));
 }
 
-static struct store_options *add_store(struct options *o)
+struct store_options *options_add_store(struct options *o)
 {
 	struct store_options **all = grow(o->stores, o->nstores), *s;
 
@@ -59,7 +69,7 @@ static struct store_options *add_store(struct options *o)
 	return all[o->nstores++] = s;
 }
 
-static struct export_options *add_export(struct options *o)
+struct export_options *options_add_export(struct options *o)
 {
 	struct export_options **all = grow(o->exports, o->nexports), *x;
 
@@ -67,7 +77,10 @@ static struct export_options *add_export(struct options *o)
 		return NULL;
 	o->exports = all;
 	x = calloc(1, sizeof(*x));
-	return x ? all[o->nexports++] = x : NULL;
+	if (!x)
+		return NULL;
+	engine_config_init(&x->keys);
+	return all[o->nexports++] = x;
 }
 
 static int no_memory(struct error *error)
@@ -203,41 +216,70 @@ static int take_store(
 	return engine_config_set(config, "store", spec, error);
 }
 
-static int take_key(struct options *o, struct engine_config *config,
-	const char *word, size_t length, struct error *error)
+static int take_key(struct engine_config *config, const char *word,
+	size_t length, struct error *error)
 {
-	const char *value = word + length + 1, *why;
-	const struct option_key *k;
-	char key[64], text[128];
+	char key[64];
 
 	if (length >= sizeof(key))
 		return error_set(error, -EINVAL, "%s: unknown key", word);
 	memcpy(key, word, length);
 	key[length] = '\0';
 	if (!strcmp(key, "store"))
-		return take_store(config, value, error);
-	k = option_find(key);
-	if (!k || !k->word)
-		return engine_config_set(config, key, value, error);
-	why = option_set(o, k, value, text, sizeof(text));
+		return take_store(config, word + length + 1, error);
+	return engine_config_set(config, key, word + length + 1, error);
+}
+
+/* The option that may be such a word; NULL: it is none. */
+static const struct option_key *word_key(const char *word, size_t length)
+{
+	const struct option_key *k;
+
+	for (unsigned i = 0; (k = option_key(i)); i++) {
+		if (k->word && strlen(k->name) == length &&
+			!strncmp(k->name, word, length))
+			return k;
+	}
+	return NULL;
+}
+
+static int take_word_key(struct options *o, const struct option_key *k,
+	const char *word, size_t length, struct error *error)
+{
+	char text[128];
+	const char *why =
+		option_set(o, k, word + length + 1, text, sizeof(text));
+
 	return why ? error_set(error, -EINVAL, "%s: %s", word, why) : 0;
+}
+
+/* With a file, `config` is NULL: stores are the file's. */
+static int take_word(struct options *o, struct engine_config *config,
+	const char *word, struct error *error)
+{
+	size_t length = key_length(word);
+	const struct option_key *k;
+
+	if (length) {
+		k = word_key(word, length);
+		if (k)
+			return take_word_key(o, k, word, length, error);
+	}
+	if (!config)
+		return error_set(error, -EINVAL,
+			"%s: the stores are those of --config", word);
+	return length ? take_key(config, word, length, error)
+		      : take_store(config, word, error);
 }
 
 static int take_words(struct options *o, struct engine_config *config, int argc,
 	char **argv, struct error *error)
 {
-	for (int i = optind; i < argc; i++) {
-		size_t key = key_length(argv[i]);
-		int r;
+	int r = 0;
 
-		if (key)
-			r = take_key(o, config, argv[i], key, error);
-		else
-			r = take_store(config, argv[i], error);
-		if (r)
-			return r;
-	}
-	return 0;
+	for (int i = optind; i < argc && !r; i++)
+		r = take_word(o, config, argv[i], error);
+	return r;
 }
 
 /* --- all together --------------------------------------------------------- */
@@ -288,7 +330,7 @@ static int settle(struct options *o, struct error *error)
 }
 
 /* What goes to clients as text, which the protocol says is UTF-8. */
-static int check_text(const char *what, const char *text, struct error *error)
+int options_check_text(const char *what, const char *text, struct error *error)
 {
 	json_t *as_json;
 
@@ -311,22 +353,22 @@ static int settle_store(struct options *o, struct error *error)
 	struct export_options *x;
 	int r;
 
-	r = check_text("-e: an export name", o->exportname, error);
+	r = options_check_text("-e: an export name", o->exportname, error);
 	if (!r)
-		r = check_text("-D: a description", o->description, error);
+		r = options_check_text(
+			"-D: a description", o->description, error);
 	if (r)
 		return r;
 	if (!s->config.store)
 		return error_set(error, -EINVAL,
-			"nothing to serve: give a PATH or store=SPEC; "
-			"try --help");
-	s->config.populate = o->swap;
+			"nothing to serve: give a PATH, store=SPEC or "
+			"--config FILE; try --help");
 	s->config.readonly |= o->readonly;
 	r = engine_config_check(&s->config, error);
 	if (r)
 		return r;
 	s->name = strdup(s->config.store);
-	x = add_export(o);
+	x = options_add_export(o);
 	if (!s->name || !x)
 		return no_memory(error);
 	x->name = strdup(o->exportname ? o->exportname : "");
@@ -338,25 +380,74 @@ static int settle_store(struct options *o, struct error *error)
 	return x->name ? 0 : no_memory(error);
 }
 
-int options_parse(struct options *o, int argc, char **argv, struct error *error)
+/* The file, and over it the command line again. */
+static int parse_file(struct options *o, int argc, char **argv,
+	struct errors *errors, struct error *error)
 {
-	struct store_options *s;
+	struct options early = *o;
 	int r;
 
-	*o = (struct options){
-		.max_connections = DEFAULT_MAX_CONNECTIONS,
-		.poll_ns = DEFAULT_POLL_NS,
-		.shutdown_timeout_ns = DEFAULT_SHUTDOWN_NS,
-	};
-	s = add_store(o);
+	if (o->exportname || o->description || o->readonly)
+		return error_set(error, -EINVAL,
+			"-e, -r and --description: the exports are those of "
+			"--config");
+	options_init(o);
+	o->config = early.config;
+	early.config = NULL;
+	options_free(&early);
+	config_file_read(o, errors);
+	r = take_options(o, argc, argv, error);
+	return r ? r : take_words(o, NULL, argc, argv, error);
+}
+
+static int parse(struct options *o, int argc, char **argv,
+	struct errors *errors, struct error *error)
+{
+	struct store_options *s;
+	int r = take_options(o, argc, argv, error);
+
+	if (r)
+		return r;
+	if (o->config) {
+		r = parse_file(o, argc, argv, errors, error);
+		/* What is missing may be what was wrong. */
+		return r || errors->n ? r : settle(o, error);
+	}
+	s = options_add_store(o);
 	if (!s)
 		return no_memory(error);
-	r = take_options(o, argc, argv, error);
-	if (!r)
-		r = take_words(o, &s->config, argc, argv, error);
+	r = take_words(o, &s->config, argc, argv, error);
 	if (!r)
 		r = settle(o, error);
 	return r ? r : settle_store(o, error);
+}
+
+static void say_ok(const struct options *o)
+{
+	printf("OK: stores: %u, exports: %u; whether they can be opened is not "
+	       "checked\n",
+		o->nstores, o->nexports);
+}
+
+int options_parse(
+	struct options *o, int argc, char **argv, struct errors *errors)
+{
+	struct error error;
+	int r;
+
+	options_init(o);
+	r = parse(o, argc, argv, errors, &error);
+	if (r < 0)
+		errors_add(errors, r, "%s", error.text);
+	if (errors->n)
+		return r < 0 ? r : -EINVAL;
+	for (unsigned i = 0; i < o->nstores; i++)
+		o->stores[i]->config.populate = o->swap;
+	if (!r && o->check_config) {
+		say_ok(o);
+		return 1;
+	}
+	return r;
 }
 
 void options_free(struct options *o)
@@ -371,6 +462,8 @@ void options_free(struct options *o)
 	for (unsigned i = 0; i < o->nexports; i++) {
 		free(o->exports[i]->name);
 		free(o->exports[i]->description);
+		free(o->exports[i]->store_name);
+		engine_config_free(&o->exports[i]->keys);
 		free(o->exports[i]);
 	}
 	for (unsigned i = 0; i < o->tls.nallow; i++)

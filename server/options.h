@@ -3,7 +3,7 @@
  * options.h: what weir-server is told to do.
  *
  * A store is an engine to open; an export is a name under which a store is
- * served. The command line says one of each.
+ * served. The command line says one of each, a file of --config any number.
  */
 #ifndef WEIR_SERVER_OPTIONS_H
 #define WEIR_SERVER_OPTIONS_H
@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "engine.h"
+#include "errors.h"
 
 enum tls_mode {
 	TLS_OFF,
@@ -29,9 +30,11 @@ struct tls_options {
 	unsigned nallow; /* 0: any name */
 };
 
+/* Of the command line, `line` is 0. */
 struct store_options {
 	char *name; /* the spec, if it was not given one */
 	struct engine_config config;
+	unsigned line;
 };
 
 #define EXPORT_NAME_MAX 4096U /* bytes, of the name or the description */
@@ -39,13 +42,18 @@ struct store_options {
 struct export_options {
 	char *name;                  /* "": for clients that name none */
 	char *description;           /* or NULL */
+	char *store_name;            /* or NULL */
 	struct store_options *store; /* of the same options */
+	struct engine_config keys; /* readonly and cache, if they were given */
 	bool readonly;
 	enum engine_cache_mode cache;
+	unsigned line;
 };
 
 /* The strings are owned. */
 struct options {
+	char *config; /* a file, or NULL */
+	bool check_config;
 	char *unix_path; /* NULL: TCP */
 	char *ipaddr;
 	char *port;
@@ -71,13 +79,27 @@ struct options {
 };
 
 /*
- * Fill `o` from the command line. Returns 0 to go on; 1 if --help or
- * --version has been answered; -EINVAL or -ENOMEM with `error` filled. Opens
- * nothing. End with options_free() in each case.
+ * Fill `o` from the command line, and from the file that --config names, whose
+ * options those of the command line replace. Returns 0 to go on; 1 if --help,
+ * --version or --check-config has been answered; -EINVAL or -ENOMEM with all
+ * that is wrong in `errors`. Opens no store and no socket; blocks for the
+ * file. End with options_free() in each case. One thread at a time (getopt).
  */
 int options_parse(
-	struct options *o, int argc, char **argv, struct error *error);
+	struct options *o, int argc, char **argv, struct errors *errors);
 
 void options_free(struct options *o);
+
+/* One more, of defaults; NULL: no memory. */
+struct store_options *options_add_store(struct options *o);
+struct export_options *options_add_export(struct options *o);
+
+/* Can it be told to clients? NULL can. -EINVAL with `error` filled. */
+int options_check_text(const char *what, const char *text, struct error *error);
+
+/* --- config-file.c -------------------------------------------------------- */
+
+/* Take over what the file o->config says. What is wrong is in `errors`. */
+void config_file_read(struct options *o, struct errors *errors);
 
 #endif
