@@ -13,18 +13,28 @@
 
 static void help(void)
 {
-	puts("usage: weir experiment throttle [OPTIONS]\n\n"
-	     "Dirty throttling as it was (throttle=legacy) and as it is "
-	     "(ioless):\n"
+	puts("usage: weir experiment throttle|direct|append [OPTIONS]\n\n"
+	     "throttle: dirty throttling as it was (throttle=legacy) and as it "
+	     "is (ioless):\n"
 	     "writers over simulated devices, in simulated time, under the "
 	     "same\n"
 	     "hard limit. A row is: MB/s before, the difference, MB/s after,\n"
 	     "the most the device could do, the case.\n\n"
-	     "  --seconds N    simulated time of a case (default 600)\n"
-	     "  --quick        60 of them\n"
+	     "direct: cache=writeback and cache=none over one to four disk "
+	     "arrays.\n\n"
+	     "append: durable appends to a pool, append=serial and async.\n\n"
+	     "  --seconds N    throttle: simulated time of a case (default "
+	     "600)\n"
+	     "  --quick        less of it: of throttle 60 seconds\n"
 	     "  --rows REGEX   only the cases whose names match\n"
-	     "  --json FILE    write all figures, and a time series of each "
-	     "case\n"
+	     "  --live DIR     direct, append: over real files in DIR, in real "
+	     "time\n"
+	     "  --runs N       direct, append: runs of each side, in turn; the "
+	     "median\n"
+	     "                 counts (default 1, with --live 3)\n"
+	     "  --json FILE    write all figures, and of throttle a time "
+	     "series of\n"
+	     "                 each case\n"
 	     "  --help         this");
 }
 
@@ -43,7 +53,10 @@ static int options(struct experiment *e, int argc, char **argv)
 		{"quick", no_argument, NULL, 'q'},
 		{"rows", required_argument, NULL, 'r'},
 		{"json", required_argument, NULL, 'j'},
+		{"live", required_argument, NULL, 'l'},
+		{"runs", required_argument, NULL, 'n'},
 		{"help", no_argument, NULL, 'h'}, {0}};
+	uint64_t runs;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", known, NULL)) != -1) {
@@ -55,12 +68,26 @@ static int options(struct experiment *e, int argc, char **argv)
 			break;
 		case 'q':
 			e->seconds = 60;
+			e->quick = true;
 			break;
 		case 'r':
 			e->rows = optarg;
 			break;
 		case 'j':
 			e->json = optarg;
+			break;
+		case 'l':
+			e->live = optarg;
+			break;
+		case 'n':
+			if (size_parse(optarg, &runs) || !runs ||
+				runs > EXPERIMENT_RUNS)
+				return 1 +
+					client_error(EXIT_USAGE, argv[0],
+						"--runs %s: not a number from "
+						"1 to %u",
+						optarg, EXPERIMENT_RUNS);
+			e->runs = (unsigned)runs;
 			break;
 		case 'h':
 			help();
@@ -72,7 +99,7 @@ static int options(struct experiment *e, int argc, char **argv)
 	return 0;
 }
 
-static int run(struct experiment *e)
+static int throttle(struct experiment *e)
 {
 	int err = cells_make(e);
 
@@ -93,6 +120,15 @@ static int run(struct experiment *e)
 	return err;
 }
 
+static const struct {
+	const char *name;
+	int (*run)(struct experiment *e);
+} experiments[] = {
+	{"throttle", throttle},
+	{"direct", experiment_direct},
+	{"append", experiment_append},
+};
+
 int cmd_experiment(int argc, char **argv)
 {
 	struct experiment e = {.command = argv[0], .seconds = 600};
@@ -104,8 +140,11 @@ int cmd_experiment(int argc, char **argv)
 	name = client_one_argument(argc, argv, "the name of an experiment");
 	if (!name)
 		return EXIT_USAGE;
-	if (strcmp(name, "throttle"))
-		return client_error(EXIT_USAGE, argv[0],
-			"%s: no such experiment (throttle)", name);
-	return run(&e);
+	for (size_t i = 0; i < sizeof(experiments) / sizeof(experiments[0]);
+		i++) {
+		if (!strcmp(name, experiments[i].name))
+			return experiments[i].run(&e);
+	}
+	return client_error(EXIT_USAGE, argv[0],
+		"%s: no such experiment (throttle, direct, append)", name);
 }

@@ -11,6 +11,7 @@
 
 #include "experiment-rig.h"
 
+#define EXPERIMENT_RUNS 99U
 #define CELL_DEVICES 2 /* at once, at most */
 
 enum side {
@@ -42,9 +43,17 @@ struct experiment {
 	uint64_t seconds;    /* simulated, for a cell */
 	const char *rows;    /* a regular expression; NULL: all */
 	const char *json;    /* a path; NULL: none */
+	const char *live;    /* a folder for real files; NULL: simulated */
+	unsigned runs;       /* of each side; 0: as the experiment has it */
+	bool quick;
 	struct cell *cell;
 	unsigned ncells;
 };
+
+/* --- experiment-direct.c, experiment-append.c ----------------------------- */
+
+int experiment_direct(struct experiment *e);
+int experiment_append(struct experiment *e);
 
 /* --- experiment-cells.c -------------------------------------------------- */
 

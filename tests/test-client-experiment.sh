@@ -33,9 +33,40 @@ is "$(field '[.cells[] | .after_bytes_per_second <
 ok "the same again" weir experiment throttle --seconds 20 --rows "$rows"
 is "$out" "$table" "prints the same"
 
+field() {
+	jq -r "$1" "$tmp/b.json"
+}
+
+ok "direct against buffered" weir experiment direct --quick --json "$tmp/b.json"
+like "$out" 'direct +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+x' \
+	"a line over one to four arrays"
+is "$(field '.cells | map(.case) | join(" ")')" \
+	"write/1 write/2 write/3 write/4 read/4 randread/4 randwrite/4" \
+	"all cases are in the JSON"
+is "$(field '.cells | map(.after_bytes_per_second) | .[3] >= 3.95 * .[0]')" \
+	true "four arrays are as fast as 3.95"
+is "$(field '[.cells[0:4][] | .after_bytes_per_second >=
+	0.999 * .before_bytes_per_second] | all')" true \
+	"direct is no slower than buffered on sequential writes"
+
+ok "appends" weir experiment append --quick --json "$tmp/b.json"
+is "$(field '[.cells[] | .request_bytes] | unique | join(" ")')" \
+	"4096 8192 16384" "of three sizes"
+is "$(field '[.cells[] | select(.request_bytes < 16384) |
+	.after_bytes_per_second >= 10 * .before_bytes_per_second] | all')" \
+	true "at once they are ten times as fast"
+ok "appends on a disk" weir experiment append --quick --runs 2 --rows 4k \
+	--live "$tmp" --json "$tmp/b.json"
+is "$(field '.cells | map(.case, (.after_runs | length)) | join(" ")')" "4k 2" \
+	"run as often as asked for, that case alone"
+is "$(find "$tmp" -name 'weir-experiment*')" "" "and leave no file behind"
+exits 2 "no such folder" weir experiment append --live "$tmp/none"
+like "$out" 'none/weir-experiment-.*: cannot be made' "says so"
+exits 1 "no runs" weir experiment append --runs 0
+
 exits 1 "no name" weir experiment
 exits 1 "an unknown name" weir experiment flying
-like "$out" 'flying: no such experiment \(throttle\)' "says what there is"
+like "$out" 'flying: no such experiment \(throttle, direct, append\)' "says what there is"
 exits 1 "no rows" weir experiment throttle --rows nothing
 like "$out" '^weir experiment: --rows nothing: matches no case' "says so"
 exits 1 "a bad expression" weir experiment throttle --rows '('
