@@ -11,6 +11,7 @@
 
 #include "base/size.h"
 #include "client.h"
+#include "info.h"
 
 struct flag {
 	const char *name;
@@ -222,9 +223,11 @@ static void print_text(json_t *info)
 
 static void help(void)
 {
-	puts("usage: weir info [OPTIONS] URI\n\n"
+	puts("usage: weir info [OPTIONS] URI\n"
+	     "       weir info --store [--json] SPEC\n\n"
 	     "Connect to an NBD server and print what it says about the\n"
 	     "export in URI, and the names of its other exports.\n\n"
+	     "  --store        describe a store, without serving it\n"
 	     "  --json         as JSON\n"
 	     "  --help         this");
 }
@@ -251,14 +254,28 @@ static int info(const char *command, const char *uri, bool json)
 
 int cmd_info(int argc, char **argv)
 {
-	const char *uri;
-	bool json = false;
-	int code;
+	static const struct option options[] = {
+		{"store", no_argument, NULL, 's'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'}, {0}};
+	bool json = false, store = false;
+	const char *what;
+	int c;
 
-	if (!client_plain_options(argc, argv, help, &json, &code))
-		return code;
-	uri = client_one_argument(argc, argv, "URI");
-	if (!uri || !connect_check_uri(argv[0], uri))
+	while ((c = client_getopt(argc, argv, ":h", options)) != -1) {
+		if (c == 's') {
+			store = true;
+		} else if (c == 'j') {
+			json = true;
+		} else {
+			if (c == 'h')
+				help();
+			return c == 'h' ? EXIT_OK : EXIT_USAGE;
+		}
+	}
+	what = client_one_argument(argc, argv, store ? "SPEC" : "URI");
+	if (!what || (!store && !connect_check_uri(argv[0], what)))
 		return EXIT_USAGE;
-	return info(argv[0], uri, json);
+	return store ? info_store(argv[0], what, json)
+		     : info(argv[0], what, json);
 }

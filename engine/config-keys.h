@@ -60,7 +60,8 @@ enum key_kind {
 		"where the blocks end up: raw:PATH or just PATH, "             \
 		"mem:SIZE," IND "null:SIZE, sim:PROFILE,OPTIONS,INNER (hdd, "  \
 		"usb, ssd, nvme," IND "msa), fault:OPTIONS,INNER, "            \
-		"pool:SPEC," IND "stripe:CHUNK,[A],[B],...")                   \
+		"pool:SPEC," IND                                               \
+		"stripe:CHUNK,[A],[B],...; see weir-stores(7)")                \
 	X(cache, "cache", "MODE", ENUM("writeback", "writethrough", "none"),   \
 		"writeback (default), writethrough or none")                   \
 	X(detect_zeroes, "detect-zeroes", "off|on|unmap",                      \

@@ -8,10 +8,30 @@
  *    nobody reads engine.current.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "config-keys.h"
 #include "engine-impl.h"
+
+/* Not a key: rules for the store, which has them. */
+static bool is_fault(const struct engine_setting *s)
+{
+	return !strcmp(s->key, "fault");
+}
+
+/* Give them to it, or see whether it would take them. */
+static int set_faults(struct engine *e, const struct engine_setting *s,
+	unsigned n, bool really, struct error *error)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < n && !err; i++)
+		if (is_fault(&s[i]))
+			err = store_set_fault(
+				e->placement->store, s[i].value, really, error);
+	return err;
+}
 
 static int change(struct engine_config *c, const struct engine_setting *s,
 	unsigned n, struct error *error)
@@ -19,6 +39,8 @@ static int change(struct engine_config *c, const struct engine_setting *s,
 	int err = 0;
 
 	for (unsigned i = 0; i < n && !err; i++) {
+		if (is_fault(&s[i]))
+			continue;
 		err = config_check_live(s[i].key, s[i].value, error);
 		if (!err)
 			err = engine_config_set(c, s[i].key, s[i].value, error);
@@ -75,9 +97,12 @@ static int set(struct engine *e, const struct engine_setting *s, unsigned n,
 	err = change(&c, s, n, error);
 	if (!err)
 		err = check_room(e, &c, error);
+	if (!err)
+		err = set_faults(e, s, n, false, error);
 	if (!err && really) {
 		e->current = c;
 		apply(e);
+		set_faults(e, s, n, true, error);
 	}
 	return err;
 }

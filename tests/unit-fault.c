@@ -235,6 +235,134 @@ static void after_a_power_cut_everything_fails(void **state)
 	bed_close(b);
 }
 
+/* --- rates, kinds, new rules ---------------------------------------------- */
+
+static unsigned count_errors(struct bed *b, enum store_op op, unsigned n)
+{
+	unsigned errors = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		errors += bed_do(b, op, 0, 512) != 0;
+	return errors;
+}
+
+static void a_rate_is_a_share_of_the_commands(void **state)
+{
+	struct bed *b = bed_open("fault:seed=7,write-error=always,rate=10%,"
+				 "read-error=always,rate=0.01%,mem:1M");
+	unsigned errors = count_errors(b, STORE_WRITE, 2000);
+
+	(void)state;
+	assert_in_range(errors, 150, 250);
+	assert_in_range(count_errors(b, STORE_READ, 2000), 0, 5);
+	bed_close(b);
+	b = bed_open("fault:seed=7,write-error=always,rate=10%,mem:1M");
+	assert_int_equal(count_errors(b, STORE_WRITE, 2000), errors);
+	bed_close(b);
+}
+
+static void a_rule_is_for_several_kinds(void **state)
+{
+	struct bed *b = bed_open("fault:error=always,op=read+zero,mem:1M");
+
+	(void)state;
+	assert_int_equal(bed_do(b, STORE_READ, 0, 512), -EIO);
+	assert_int_equal(bed_do(b, STORE_ZERO, 0, 512), -EIO);
+	assert_int_equal(bed_do(b, STORE_WRITE, 0, 512), 0);
+	assert_int_equal(bed_do(b, STORE_FLUSH, 0, 0), 0);
+	bed_close(b);
+}
+
+static void set_rules(struct bed *b, const char *rules)
+{
+	struct error error = {""};
+
+	if (store_set_fault(b->s, rules, true, &error))
+		fail_msg("%s", error.text);
+}
+
+static void new_rules_take_the_place_of_the_old(void **state)
+{
+	struct bed *b = bed_open("sim:hdd,[fault:read-error=always,mem:1M]");
+
+	(void)state;
+	assert_int_equal(bed_do(b, STORE_READ, 0, 512), -EIO);
+	set_rules(b, "write-error=1,errno=ENOSPC");
+	assert_int_equal(bed_do(b, STORE_READ, 0, 512), 0);
+	assert_int_equal(bed_do(b, STORE_WRITE, 0, 512), -ENOSPC);
+	assert_int_equal(bed_do(b, STORE_WRITE, 0, 512), 0);
+	set_rules(b, "error=always");
+	assert_int_equal(bed_do(b, STORE_FLUSH, 0, 0), -EIO);
+	set_rules(b, "off");
+	assert_int_equal(bed_do(b, STORE_FLUSH, 0, 0), 0);
+	bed_close(b);
+}
+
+static void new_rules_let_go_of_what_hangs(void **state)
+{
+	struct bed *b = bed_open("fault:hang=always,mem:1M");
+	struct waited_io w;
+
+	(void)state;
+	io_start(b->s, b->r, &w, STORE_WRITE, 0, 512, b->buf, 0);
+	while (reactor_sim_step(b->r))
+		;
+	assert_false(w.done);
+	set_rules(b, "off");
+	while (reactor_sim_step(b->r))
+		;
+	assert_true(w.done);
+	assert_int_equal(w.io.error, 0);
+	bed_close(b);
+}
+
+static void new_rules_are_for_the_store_of_a_name(void **state)
+{
+	struct bed *b = bed_open("stripe:4K,[fault:name=a,mem:64K],"
+				 "[fault:name=b,mem:64K]");
+
+	(void)state;
+	set_rules(b, "name=b,error=always");
+	assert_int_equal(bed_do(b, STORE_READ, 0, 4096), 0);
+	assert_int_equal(bed_do(b, STORE_READ, 4096, 4096), -EIO);
+	set_rules(b, "power-cut=1,name=a");
+	assert_int_equal(bed_do(b, STORE_READ, 0, 4096), -EIO);
+	set_rules(b, "name=b,off");
+	assert_int_equal(bed_do(b, STORE_READ, 4096, 4096), 0);
+	bed_close(b);
+}
+
+static void refused(struct bed *b, const char *rules, const char *text)
+{
+	struct error error = {""};
+
+	assert_int_equal(store_set_fault(b->s, rules, true, &error), -EINVAL);
+	assert_string_equal(error.text, text);
+}
+
+static void bad_new_rules_change_nothing(void **state)
+{
+	struct bed *b = bed_open("fault:read-error=always,mem:1M");
+	struct bed *plain = bed_open("sim:hdd,mem:1M");
+
+	(void)state;
+	refused(b, "error=always,rate=200%", "fault: bad rate \"200%\"");
+	refused(b, "error=always,op=read+status",
+		"fault: bad op \"read+status\"");
+	refused(b, "errors=1",
+		"fault: unknown option \"errors\" of new rules, see "
+		"weir-stores(7)");
+	refused(b, "name=x,off",
+		"fault: store fault:read-error=always,mem:1M has no fault: "
+		"inside called x");
+	refused(plain, "off",
+		"fault: store sim:hdd,mem:1M has no fault: "
+		"inside");
+	assert_int_equal(bed_do(b, STORE_READ, 0, 512), -EIO);
+	bed_close(b);
+	bed_close(plain);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -248,6 +376,12 @@ int main(void)
 		cmocka_unit_test(the_log_has_each_command_with_its_end),
 		cmocka_unit_test(the_log_tells_of_data_changed_in_flight),
 		cmocka_unit_test(after_a_power_cut_everything_fails),
+		cmocka_unit_test(a_rate_is_a_share_of_the_commands),
+		cmocka_unit_test(a_rule_is_for_several_kinds),
+		cmocka_unit_test(new_rules_take_the_place_of_the_old),
+		cmocka_unit_test(new_rules_let_go_of_what_hangs),
+		cmocka_unit_test(new_rules_are_for_the_store_of_a_name),
+		cmocka_unit_test(bad_new_rules_change_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,6 @@
 
 #include "storage.h"
 #include "store/fault.h"
-#include "store/stripe.h"
 
 #define RECORDED "[fault:record=on,mem:1M]"
 
@@ -51,7 +50,7 @@ static int ask(struct bench *b, enum store_op op, uint64_t offset,
 static size_t log_of(
 	struct bench *b, unsigned member, struct store_fault_record records[8])
 {
-	struct store *m = store_stripe_member(b->s, member);
+	struct store *m = store_member(b->s, member);
 	size_t n = store_fault_log(m, records, 8);
 
 	store_fault_record(m, true);
@@ -118,7 +117,7 @@ static void break_member(
 		.error = error,
 	};
 
-	store_fault_set(store_stripe_member(b->s, member), &rule, error != 0);
+	store_fault_set(store_member(b->s, member), &rule, error != 0);
 }
 
 static void one_member_fails_its_own_part_only(void **state)
@@ -183,8 +182,8 @@ static void it_can_what_all_members_can(void **state)
 {
 	struct bench b = bench("stripe:64K,[mem:1M],[null:1M]");
 	const struct store_info *i = &b.s->info;
-	struct store *mem = store_stripe_member(b.s, 0);
-	struct store *null = store_stripe_member(b.s, 1);
+	struct store *mem = store_member(b.s, 0);
+	struct store *null = store_member(b.s, 1);
 
 	(void)state;
 	assert_true(mem->info.can_trim);
@@ -193,8 +192,8 @@ static void it_can_what_all_members_can(void **state)
 		i->can_zero, mem->info.can_zero && null->info.can_zero);
 	assert_int_equal(i->can_fua, mem->info.can_fua && null->info.can_fua);
 	assert_int_equal(i->direct, mem->info.direct && null->info.direct);
-	assert_null(store_stripe_member(b.s, 2));
-	assert_null(store_stripe_member(mem, 0));
+	assert_null(store_member(b.s, 2));
+	assert_null(store_member(mem, 0));
 	bench_end(&b);
 }
 

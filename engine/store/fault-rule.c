@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/random.h"
 #include "../base/size.h"
 #include "fault-rule.h"
 
@@ -45,7 +46,7 @@ static void verdict_add(
 }
 
 struct fault_verdict fault_rules_judge(
-	struct fault_rules *rules, const struct store_io *io)
+	struct fault_rules *rules, const struct store_io *io, uint64_t *random)
 {
 	struct fault_verdict v = {0};
 
@@ -59,6 +60,9 @@ struct fault_verdict fault_rules_judge(
 		if (rules->at[i].seen <= rule->skip ||
 			(rules->at[i].seen - rule->skip) % every ||
 			(rule->count && rules->at[i].hit == rule->count))
+			continue;
+		if (rule->chance &&
+			random_below(random, 1000000) >= rule->chance)
 			continue;
 		rules->at[i].hit++;
 		verdict_add(&v, rule);
@@ -78,6 +82,7 @@ static const struct {
 	{"flush-error", STORE_FAULT_ERROR, STORE_FAULT_OP(STORE_FLUSH)},
 	{"trim-error", STORE_FAULT_ERROR, STORE_FAULT_OP(STORE_TRIM)},
 	{"zero-error", STORE_FAULT_ERROR, STORE_FAULT_OP(STORE_ZERO)},
+	{"error", STORE_FAULT_ERROR, 0},
 	{"short-write", STORE_FAULT_SHORT, OPS_MODIFY},
 	{"delay", STORE_FAULT_DELAY, 0},
 	{"hang", STORE_FAULT_HANG, 0},
@@ -124,6 +129,43 @@ static int count_parse(const char *text, uint64_t *count)
 	return size_parse(text, count) || !*count ? -EINVAL : 0;
 }
 
+/* "0.5%", to millionths */
+static int chance_parse(const char *text, unsigned *chance)
+{
+	char *end;
+	double percent = strtod(text, &end);
+
+	if (*text < '0' || *text > '9' || strcmp(end, "%") ||
+		percent < 0.0001 || percent > 100)
+		return -EINVAL;
+	*chance = (unsigned)(percent * 10000 + 0.5);
+	return 0;
+}
+
+/* "write" or "write+zero" */
+static int ops_parse(const char *text, unsigned *ops)
+{
+	unsigned sum = 0;
+
+	for (const char *at = text;; at++) {
+		size_t n = strcspn(at, "+");
+		char word[8] = "";
+		int op;
+
+		if (n >= sizeof word)
+			return -EINVAL;
+		memcpy(word, at, n);
+		if (name_parse(op_names, word, &op))
+			return -EINVAL;
+		sum |= STORE_FAULT_OP(op);
+		at += n;
+		if (!*at)
+			break;
+	}
+	*ops = sum;
+	return 0;
+}
+
 /* "OFFSET+LENGTH" */
 static int range_parse(const char *text, struct store_fault_rule *rule)
 {
@@ -151,11 +193,10 @@ static int rule_narrow(
 		return count_parse(value, &rule->skip);
 	if (!strcmp(key, "range"))
 		return range_parse(value, rule);
-	if (!strcmp(key, "op")) {
-		err = name_parse(op_names, value, &n);
-		rule->ops = STORE_FAULT_OP(n);
-		return err;
-	}
+	if (!strcmp(key, "rate"))
+		return chance_parse(value, &rule->chance);
+	if (!strcmp(key, "op"))
+		return ops_parse(value, &rule->ops);
 	if (!strcmp(key, "errno")) {
 		err = name_parse(errno_names, value, &n);
 		rule->error = -n;

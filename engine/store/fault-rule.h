@@ -24,8 +24,9 @@ struct fault_verdict {
 	uint64_t delay_ns; /* wait that long */
 };
 
+/* `random` is what a rate draws from. */
 struct fault_verdict fault_rules_judge(
-	struct fault_rules *rules, const struct store_io *io);
+	struct fault_rules *rules, const struct store_io *io, uint64_t *random);
 
 /* Add a rule, or narrow the last one. -ENOENT: the key is not a rule's. */
 int fault_rules_option(struct fault_rules *rules, const char *key,

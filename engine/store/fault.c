@@ -31,6 +31,7 @@ struct fault {
 	struct store *inner;
 
 	pthread_mutex_t lock;
+	char *name; /* NULL: none */
 	struct fault_rules rules;
 	struct list hanging; /* struct command */
 	unsigned nhanging;
@@ -291,7 +292,7 @@ static void fault_submit(struct store *s, struct store_io *io)
 	if (f->off)
 		cmd->verdict.error = -EIO;
 	else if (io->op != STORE_STATUS)
-		cmd->verdict = fault_rules_judge(&f->rules, io);
+		cmd->verdict = fault_rules_judge(&f->rules, io, &f->random);
 	log_start_locked(f, cmd);
 	pthread_mutex_unlock(&f->lock);
 	command_start(cmd);
@@ -362,10 +363,31 @@ static void fault_close(struct store *s)
 	store_close(f->inner);
 	pthread_mutex_destroy(&f->lock);
 	free(f->log);
+	free(f->name);
 	free(f);
 }
 
-static const struct store_ops fault_ops = {"fault", fault_submit, fault_close};
+static struct store *fault_inner(struct store *s, unsigned i)
+{
+	return i ? NULL : to_fault(s)->inner;
+}
+
+static const struct store_ops fault_ops = {
+	.kind = "fault",
+	.submit = fault_submit,
+	.close = fault_close,
+	.member = fault_inner,
+};
+
+bool store_fault_is(const struct store *s, const char *name)
+{
+	const struct fault *f;
+
+	if (s->ops != &fault_ops)
+		return false;
+	f = to_fault((struct store *)(uintptr_t)s);
+	return !*name || (f->name && !strcmp(f->name, name));
+}
 
 static int fault_option(struct fault *f, char *part, struct error *error)
 {
@@ -382,6 +404,8 @@ static int fault_option(struct fault *f, char *part, struct error *error)
 			strcmp(value, "off");
 	else if (!strcmp(part, "seed"))
 		err = size_parse(value, &f->random);
+	else if (!strcmp(part, "name"))
+		err = f->name || !*value || !(f->name = strdup(value));
 	else
 		return error_set(error, -EINVAL, "unknown option \"%s\"", part);
 	if (err)
@@ -400,6 +424,7 @@ static int fault_open(const struct store_open_args *args, struct store **out,
 		int err = fault_option(f, args->parts.part[i], error);
 
 		if (err) {
+			free(f->name);
 			free(f);
 			return err;
 		}

@@ -6,16 +6,24 @@
  * Options, each rule followed by what narrows it:
  *   read-error=N write-error=N flush-error=N trim-error=N zero-error=N
  *                 the next N of them fail (`always`: all), and do nothing
+ *   error=N       the next N commands of any kind fail
  *   short-write=N the next N writes, trims or zeroes stop part-way and fail
  *   delay=TIME    every command takes that much longer
- *   hang=N        the next N commands end only at store_fault_release()
+ *   hang=N        the next N commands end only at store_fault_release(), or
+ *                 when new rules are set
+ *     rate=P%     each of them with that chance, down to 0.0001%
  *     every=K     only each Kth of what the rule matches
  *     skip=K      the first K are let through
  *     range=O+L   only what touches L bytes at O (flushes have no range)
- *     op=OP       read, write, flush, trim or zero (of delay and hang)
+ *     op=OP+OP    of read, write, flush, trim and zero
  *     errno=NAME  EIO (default), ENOSPC, ETIMEDOUT
  *   record=on     keep a log from the start
- *   seed=N        of where short writes stop and what a failed flush loses
+ *   seed=N        of rates, where short writes stop, what a failed flush loses
+ *   name=NAME     whom new rules are for, if there are several
+ *
+ * New rules, as text for store_set_fault(), are a list of these rules, or
+ * "off"; before them may stand name=NAME. power-cut=SEED among them is
+ * store_fault_power_cut().
  *
  * All rules are looked at for each command and their effects add up. STATUS
  * is never touched. Functions here take a store opened as "fault:..." and may
@@ -40,6 +48,7 @@ struct store_fault_rule {
 	enum store_fault_action action;
 	unsigned ops;            /* STORE_FAULT_OP()s; 0: all */
 	uint64_t offset, length; /* bytes; length 0: anywhere */
+	unsigned chance;         /* of a million; 0: all */
 	uint64_t skip;           /* let so many pass first */
 	uint64_t every;          /* then take each so-manieth; 0 and 1: each */
 	uint64_t count;          /* at most so many; 0: no end */
@@ -50,6 +59,9 @@ struct store_fault_rule {
 /* Put these rules, at most STORE_FAULT_RULES, in place of all there were. */
 void store_fault_set(
 	struct store *s, const struct store_fault_rule *rules, unsigned n);
+
+/* Is it one, and of that name, if that is not ""? */
+bool store_fault_is(const struct store *s, const char *name);
 
 /* Let go of the commands that hang; returns how many did. The rule stays. */
 unsigned store_fault_release(struct store *s);

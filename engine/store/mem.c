@@ -234,7 +234,11 @@ static void mem_close(struct store *s)
 	free(m);
 }
 
-static const struct store_ops mem_ops = {"mem", mem_submit, mem_close};
+static const struct store_ops mem_ops = {
+	.kind = "mem",
+	.submit = mem_submit,
+	.close = mem_close,
+};
 
 static void *mem_map(size_t bytes)
 {

@@ -34,7 +34,11 @@ static void null_close(struct store *s)
 	free(s);
 }
 
-static const struct store_ops null_ops = {"null", null_submit, null_close};
+static const struct store_ops null_ops = {
+	.kind = "null",
+	.submit = null_submit,
+	.close = null_close,
+};
 
 static int null_open(const struct store_open_args *args, struct store **out,
 	struct error *error)

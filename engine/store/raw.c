@@ -231,7 +231,11 @@ static void raw_close(struct store *s)
 	free(r);
 }
 
-static const struct store_ops raw_ops = {"raw", raw_submit, raw_close};
+static const struct store_ops raw_ops = {
+	.kind = "raw",
+	.submit = raw_submit,
+	.close = raw_close,
+};
 
 static int raw_open(const struct store_open_args *args, struct store **out,
 	struct error *error)

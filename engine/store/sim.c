@@ -238,7 +238,17 @@ static void sim_close(struct store *store)
 	free(s);
 }
 
-static const struct store_ops sim_ops = {"sim", sim_submit, sim_close};
+static struct store *sim_inner(struct store *store, unsigned i)
+{
+	return i ? NULL : container_of(store, struct sim, base)->inner;
+}
+
+static const struct store_ops sim_ops = {
+	.kind = "sim",
+	.submit = sim_submit,
+	.close = sim_close,
+	.member = sim_inner,
+};
 
 static int sim_open(const struct store_open_args *args, struct store **out,
 	struct error *error)

@@ -100,6 +100,9 @@ struct store_ops {
 	const char *kind; /* "raw", "mem", ... */
 	void (*submit)(struct store *s, struct store_io *io);
 	void (*close)(struct store *s);
+	/* The inner store of that number, from 0; NULL: no such. May be NULL:
+	 * it has none. */
+	struct store *(*member)(struct store *s, unsigned i);
 };
 
 struct store {
@@ -144,6 +147,21 @@ void store_close(struct store *s);
  * to begin where runs do. 0 if the store is another kind. Any thread.
  */
 uint64_t store_model_time(const struct store *s, const struct store_pattern *p);
+
+/* The inner store of that number, from 0; NULL: no such. Any thread. */
+static inline struct store *store_member(struct store *s, unsigned i)
+{
+	return s->ops->member ? s->ops->member(s, i) : NULL;
+}
+
+/*
+ * Give the "fault:" stores that a store is or has inside new rules, as text
+ * (fault.h), in place of all they had; or, if not `really`, see whether that
+ * would do. Any thread; takes short locks, but for a power cut. -EINVAL with
+ * `error`: there is no such store, or the rules are bad.
+ */
+int store_set_fault(
+	struct store *s, const char *rules, bool really, struct error *error);
 
 /* Start an io. Loop thread of io->reactor only; never blocks. */
 static inline void store_submit(struct store *s, struct store_io *io)

@@ -23,20 +23,19 @@ static void stripe_close(struct store *store)
 	free(s);
 }
 
-static const struct store_ops stripe_ops = {
-	"stripe",
-	stripe_submit,
-	stripe_close,
-};
-
-struct store *store_stripe_member(struct store *store, unsigned i)
+static struct store *stripe_member(struct store *store, unsigned i)
 {
 	struct stripe *s = container_of(store, struct stripe, base);
 
-	if (store->ops != &stripe_ops || i >= s->members)
-		return NULL;
-	return s->member[i];
+	return i < s->members ? s->member[i] : NULL;
 }
+
+static const struct store_ops stripe_ops = {
+	.kind = "stripe",
+	.submit = stripe_submit,
+	.close = stripe_close,
+	.member = stripe_member,
+};
 
 /* --- what it can do ------------------------------------------------------- */
 

@@ -17,8 +17,4 @@
 #define STRIPE_CHUNK_MIN 4096U
 #define STRIPE_CHUNK_MAX (1U << 30)
 
-/* The member of that number, from 0; NULL: no such, or no stripe. For tests:
- * nothing may be submitted to it. Any thread. */
-struct store *store_stripe_member(struct store *s, unsigned i);
-
 #endif

@@ -341,9 +341,9 @@ static void volatile_close(struct store *s)
 }
 
 static const struct store_ops volatile_ops = {
-	"volatile",
-	volatile_submit,
-	volatile_close,
+	.kind = "volatile",
+	.submit = volatile_submit,
+	.close = volatile_close,
 };
 
 bool volatile_is(const struct store *s)
