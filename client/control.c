@@ -153,9 +153,10 @@ int control_ask(const char *command, const char *path, json_t *question,
 		r = send_all(fd, text);
 	if (!r)
 		r = send_all(fd, "\n");
-	if (!r) {
+	/* Who has hung up may have said something first. */
+	if (!r || r == -EPIPE || r == -ECONNRESET) {
 		line = receive_line(fd);
-		r = line ? 0 : -errno;
+		r = line ? 0 : r ? r : -errno;
 	}
 	if (r)
 		return client_error(EXIT_IO, command, "control socket %s: %s",

@@ -142,16 +142,28 @@ int pool_info_run(const struct pool_args *a)
 
 /* --- map: printed as it comes, it may be long ---------------------------- */
 
+/* The head comes with the first line: not before an error. */
+
 struct map_print {
 	bool json;
 	uint64_t lines;
 };
+
+static void print_map_head(const struct map_print *m)
+{
+	if (m->json)
+		printf("[");
+	else
+		printf("%15s %15s %15s\n", "logical", "physical", "length");
+}
 
 static void print_extent(void *arg, uint64_t logical, uint64_t physical,
 	uint64_t length, bool unwritten)
 {
 	struct map_print *m = arg;
 
+	if (!m->lines)
+		print_map_head(m);
 	if (m->json)
 		printf("%s\n  {\"logical\": %" PRIu64 ", \"physical\": %" PRIu64
 		       ", \"length\": %" PRIu64 ", \"unwritten\": %s}",
@@ -168,14 +180,11 @@ int pool_map_run(const struct pool_args *a)
 	struct map_print m = {.json = a->json};
 	struct pool_visitor v = {.arg = &m, .extent = print_extent};
 	struct pool_summary p;
-	int code;
+	int code = look_whole(a, &v, &p);
 
-	if (a->json)
-		printf("[");
-	else
-		printf("%15s %15s %15s\n", "logical", "physical", "length");
-	code = look_whole(a, &v, &p);
-	if (a->json)
+	if (!code && !m.lines)
+		print_map_head(&m);
+	if (a->json && (!code || m.lines))
 		printf("\n]\n");
 	return finish_output(a, code);
 }

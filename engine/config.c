@@ -93,6 +93,17 @@ static int refuse_larger(const char *key, uint64_t a, const char *other,
 		exact(a, ta), other, exact(b, tb));
 }
 
+/* The other key was not given: name the one that was. */
+static int refuse_small_cache(
+	const struct engine_config *c, struct error *error)
+{
+	char ta[24], tb[24];
+
+	return error_set(error, -EINVAL,
+		"cache-size=%s: less than a page, page-size=%s",
+		exact(c->cache_size, ta), exact(c->page_size, tb));
+}
+
 static uint64_t share(uint64_t whole, unsigned percent)
 {
 	return whole / 100 * percent + whole % 100 * percent / 100;
@@ -158,6 +169,9 @@ int engine_config_check(struct engine_config *c, struct error *error)
 		"block-size", c->block_size, "page-size", c->page_size, error);
 	if (err)
 		return err;
+	if (c->page_size > c->cache_size &&
+		!engine_config_was_set(c, "page-size"))
+		return refuse_small_cache(c, error);
 	err = refuse_larger(
 		"page-size", c->page_size, "cache-size", c->cache_size, error);
 	if (err)

@@ -69,7 +69,7 @@ ok "is written to" qemu-io -f raw -c 'write -P 1 1M 2M' \
 for verb in info map check 'grow --size 1G' 'create --size 1G --force'; do
 	# shellcheck disable=SC2086 # words
 	nok "$verb while it is served" weir pool $verb "$pool"
-	like "$out" 'in use' "is told so"
+	like "$out" '^weir pool [a-z]+: .*in use' "is told so, and nothing else"
 done
 exits 8 "check cannot tell" weir pool check "$pool"
 stop_weir

@@ -379,6 +379,15 @@ static void what_does_not_fit_is_refused(void **state)
 	misfit(c, "page-size=512K: larger than cache-size=256K");
 }
 
+static void a_cache_smaller_than_the_usual_page_is_named(void **state)
+{
+	struct engine_config *c = *state;
+
+	set(c, "store", "mem:1M");
+	set(c, "cache-size", "1");
+	misfit(c, "cache-size=1: less than a page, page-size=64K");
+}
+
 static void limit_has_a_floor(void **state)
 {
 	struct engine_config *c = *state;
@@ -440,6 +449,7 @@ int main(void)
 		T(units_are_powers_of_two_in_range),
 		T(missing_store_says_what_to_write),
 		T(what_does_not_fit_is_refused),
+		T(a_cache_smaller_than_the_usual_page_is_named),
 		T(limit_has_a_floor),
 		T(help_lists_every_key_in_80_columns),
 	};

@@ -292,6 +292,53 @@ static void a_device_is_opened_exclusively(void **state)
 	close(dev);
 }
 
+/* --- an fsync that fails --------------------------------------------------- */
+
+/* A loop whose next syncing I/O fails, as the kernel says it: once. */
+static struct reactor_ops failing_ops;
+static const struct reactor_ops *real_ops;
+static bool sync_fails;
+
+static void failing_io(struct reactor *r, struct reactor_io *io)
+{
+	bool syncs = io->op == REACTOR_FSYNC || io->flags & REACTOR_IO_DSYNC;
+
+	if (sync_fails && syncs) {
+		sync_fails = false;
+		io->fd = -1; /* which fails with EBADF */
+	}
+	real_ops->io(r, io);
+}
+
+/* A size that is no whole number of blocks: no O_DIRECT. */
+static void a_failed_sync_of_a_durable_write_fails_the_next_flush(void **state)
+{
+	static const enum store_op ops[] = {STORE_WRITE, STORE_ZERO};
+	struct bed *b = *state;
+	struct store *s;
+
+	assert_int_equal(truncate(b->path, 12345), 0);
+	s = store_must_open(b->path);
+	assert_false(s->info.direct);
+	real_ops = b->r->ops;
+	failing_ops = *real_ops;
+	failing_ops.io = failing_io;
+	b->r->ops = &failing_ops;
+	for (unsigned i = 0; i < 2; i++) {
+		sync_fails = true;
+		assert_int_equal(
+			io_do(s, b->r, STORE_WRITE, 0, 4096, b->buf, 0), 0);
+		assert_int_not_equal(
+			io_do(s, b->r, ops[i], 8192, 4096, b->buf, STORE_FUA),
+			0);
+		assert_int_equal(
+			io_do(s, b->r, STORE_FLUSH, 0, 0, NULL, 0), -EIO);
+		assert_int_equal(io_do(s, b->r, STORE_FLUSH, 0, 0, NULL, 0), 0);
+	}
+	b->r->ops = real_ops;
+	store_close(s);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -301,6 +348,7 @@ int main(void)
 		TEST(readers_share_and_keep_writers_out),
 		TEST(an_empty_file_is_refused),
 		TEST(the_file_keeps_its_size),
+		TEST(a_failed_sync_of_a_durable_write_fails_the_next_flush),
 		TEST(a_file_cut_off_under_us_is_an_error),
 		TEST(a_short_write_goes_on_to_its_error),
 		TEST(any_number_of_pieces_makes_one_io),

@@ -47,6 +47,7 @@ static void zero_end(struct zero *z, int error)
 {
 	struct store_io *io = z->io;
 
+	raw_durable_ended(z->raw, io, error == -ENOTSUP ? 0 : error);
 	free(z);
 	store_io_done(io, error);
 }

@@ -25,6 +25,7 @@ static void raw_rw_end(struct store_io *io, int error)
 {
 	if (io->rio.iov != io->iov)
 		free((void *)(uintptr_t)io->rio.iov);
+	raw_durable_ended(io->priv, io, error);
 	store_io_done(io, error);
 }
 
@@ -96,11 +97,16 @@ static void raw_rw(struct raw *r, struct store_io *io)
 static void raw_flush_done(struct reactor_io *rio)
 {
 	struct store_io *io = container_of(rio, struct store_io, rio);
+	struct raw *r = io->priv;
+	int error = (int)rio->result;
 
-	if (rio->result == -EINTR)
+	if (error == -EINTR) {
 		reactor_io(io->reactor, rio);
-	else
-		store_io_done(io, (int)rio->result);
+		return;
+	}
+	if (atomic_exchange(&r->sync_failed, false) && !error)
+		error = -EIO;
+	store_io_done(io, error);
 }
 
 static void raw_flush(struct raw *r, struct store_io *io)

@@ -16,6 +16,13 @@ struct raw {
 	bool block;   /* a block device */
 	char *zeroes; /* RAW_ZEROES bytes, aligned for O_DIRECT */
 
+	/*
+	 * Without O_DIRECT: a FUA write or zero was told of a failed fsync. The
+	 * kernel tells an open file once, of data that others wrote too: so the
+	 * next flush has to fail as well.
+	 */
+	atomic_bool sync_failed;
+
 	/* What was found out to be missing; only ever set. */
 	atomic_bool no_punch, no_zero_range, no_discard;
 };
@@ -34,6 +41,14 @@ static inline bool raw_unsupported(int64_t error)
 {
 	return error == -EOPNOTSUPP || error == -ENOSYS || error == -ENODEV ||
 		error == -ENOTTY;
+}
+
+/* A FUA write or zero ended so. */
+static inline void raw_durable_ended(
+	struct raw *r, const struct store_io *io, int error)
+{
+	if (error && (io->flags & STORE_FUA) && !r->base.info.direct)
+		atomic_store(&r->sync_failed, true);
 }
 
 /* Is it to be tried again? */
