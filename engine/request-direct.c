@@ -85,14 +85,19 @@ static int direct_end(struct request *r, struct engine_request *req, int error)
 static int direct_begin(struct request *r, const struct engine_request *req)
 {
 	uint64_t end = req->offset + req->length;
+	unsigned unsafe = CACHE_HAS_DIRTY | CACHE_HAS_WRITEBACK;
+	/* Then what is not flushed may be gone when the store is asked. */
+	bool forgets = r->e->placement->info.forgets;
 
 	r->lock.offset = req->offset;
 	r->lock.end = end;
 	r->lock.shared = true;
 	r->phase = DIRECT_LOCK;
+	if (forgets)
+		unsafe |= CACHE_HAS_UNSTABLE;
 	if (cache_range_state(r->e->cache, req->offset, end, UINT64_MAX) &
-		(CACHE_HAS_DIRTY | CACHE_HAS_WRITEBACK))
-		return request_sync(r, req->offset, end, false);
+		unsafe)
+		return request_sync(r, req->offset, end, forgets);
 	return 0;
 }
 

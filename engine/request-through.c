@@ -153,7 +153,8 @@ static int middle_done(struct request *r, int error)
 static int next_piece(struct request *r, const struct engine_request *req)
 {
 	uint64_t n = r->b - r->io.pos;
-	int err = r->error;
+	/* What the store has forgotten before it could know it: again. */
+	int err = r->error == -ESTALE ? 0 : r->error;
 
 	if (!err && n)
 		err = writes_data(r, req) ? submit_write(r, req, n)
@@ -205,7 +206,7 @@ static void edge_begin(struct request *r, const struct engine_request *req,
 
 /* --- all of it ----------------------------------------------------------- */
 
-/* Will a zero find room to be remembered until it is durable? */
+/* Will a zero, or a trim that may have to be done again, find room to be remembered until it is durable? */
 static int begin_zero(struct request *r)
 {
 	int err = writeback_zero_room(r->e->writeback);
@@ -230,7 +231,8 @@ static int begin(struct request *r, const struct engine_request *req)
 	if (writes_data(r, req))
 		r->durable = (req->flags & ENGINE_FUA) &&
 			r->e->placement->info.can_fua;
-	else if (req->op != ENGINE_TRIM)
+	else if (req->op != ENGINE_TRIM ||
+		writeback_redoes_trims(r->e->writeback))
 		err = begin_zero(r);
 	r->lock.offset = r->a;
 	r->lock.end = r->b;

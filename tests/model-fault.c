@@ -42,6 +42,11 @@ static struct store_fault_rule random_rule(struct run *run, unsigned kind)
 	}
 	if (chance(run, 15) && kinds[kind].fault == FAULT_WRITE)
 		r.error = -ENOSPC;
+	/* Forgetful for ever it would be written to for ever. */
+	if (chance(run, 40) && kinds[kind].fault == FAULT_FLUSH) {
+		r.error = -ESTALE;
+		r.count = 1 + pick(run, 3);
+	}
 	if (r.action == STORE_FAULT_DELAY) {
 		r.delay_ns = 1 + pick(run, 100 * NSEC_PER_MSEC);
 		r.count = 0;

@@ -132,6 +132,93 @@ static void write_beside_a_failing_flush_is_not_lost(void **state)
 	assert_true(rig_durable(r, 3, 0, 256 * KIB));
 }
 
+/* Flushes say that what was not flushed is forgotten, as a remote store does
+ * that was connected again: the next `count`. */
+static void forget(struct rig *r, uint64_t count)
+{
+	struct store_fault_rule rule = {
+		.action = STORE_FAULT_ERROR,
+		.ops = STORE_FAULT_OP(STORE_FLUSH),
+		.count = count,
+		.error = -ESTALE,
+	};
+
+	store_fault_set(r->store, &rule, 1);
+}
+
+static void what_the_store_forgot_is_written_again(void **state)
+{
+	struct rig *r = *state;
+
+	assert_int_equal(rig_write(r, 2, 0, 256 * KIB), 0);
+	assert_int_equal(rig_do(r, ENGINE_ZERO, 0, MIB, 64 * KIB), 0);
+	forget(r, 2);
+	rig_record(r);
+	assert_int_equal(rig_flush(r), 0);
+	assert_true(rig_durable(r, 2, 0, 256 * KIB));
+	assert_true(rig_durable(r, 0, MIB, 64 * KIB));
+	assert_int_equal(rig_bytes(r, STORE_WRITE), 3 * 256 * KIB);
+	assert_int_equal(rig_count(r, STORE_FLUSH), 3);
+	assert_int_equal(stat_value(r->engine, "unstable_bytes"), 0);
+}
+
+static void fua_writes_again_what_the_store_forgot(void **state)
+{
+	struct rig *r = *state;
+
+	/* unstable: on the store, and not flushed */
+	assert_int_equal(ask_end(r,
+				 ask_of(r,
+					 engine_export_new(r->engine, false,
+						 ENGINE_WRITETHROUGH),
+					 ENGINE_WRITE, 2, 0, 0, BLOCK)),
+		0);
+	forget(r, 1);
+	assert_int_equal(
+		ask_end(r, ask(r, ENGINE_WRITE, 3, ENGINE_FUA, 0, BLOCK / 2)),
+		0);
+	assert_true(rig_durable(r, 3, 0, BLOCK / 2));
+	assert_true(rig_durable(r, 2, BLOCK / 2, BLOCK / 2));
+	assert_int_equal(rig_flush(r), 0);
+}
+
+static void write_beside_a_forgetful_flush_is_not_lost(void **state)
+{
+	struct rig *r = *state;
+	struct ask *flush, *fua;
+
+	assert_int_equal(rig_write(r, 2, 0, BLOCK), 0);
+	rig_hang(r, STORE_FLUSH);
+	flush = ask(r, ENGINE_FLUSH, 0, 0, 0, 0);
+	rig_run(r, NSEC_PER_SEC);
+	assert_int_equal(store_fault_hanging(r->store), 1);
+	fua = ask(r, ENGINE_WRITE, 3, ENGINE_FUA, MIB, BLOCK);
+	forget(r, 2);
+	store_fault_release(r->store);
+	assert_int_equal(ask_end(r, flush), 0);
+	assert_int_equal(ask_end(r, fua), 0);
+	assert_int_equal(rig_flush(r), 0);
+	assert_true(rig_durable(r, 2, 0, BLOCK));
+	assert_true(rig_durable(r, 3, MIB, BLOCK));
+}
+
+static void forgotten_direct_write_fails_every_flush(void **state)
+{
+	struct rig *r = rig_new(MIB);
+	struct engine_export *x;
+
+	(void)state;
+	rig_open(r);
+	x = engine_export_new(r->engine, false, ENGINE_NONE);
+	assert_int_equal(
+		ask_end(r, ask_of(r, x, ENGINE_WRITE, 2, 0, 0, BLOCK)), 0);
+	forget(r, 1);
+	assert_int_equal(rig_flush(r), -EIO);
+	assert_int_equal(rig_flush(r), -EIO);
+	assert_int_equal(rig_shutdown(r, 0), -EIO);
+	rig_close(r);
+}
+
 /* No page has the data of a direct write: it cannot be written again. */
 static void lost_direct_write_fails_every_flush(void **state)
 {
@@ -231,6 +318,16 @@ int main(void)
 		T(zero_done_again_spares_what_was_written_since),
 		T(zero_beside_a_failing_flush_is_not_lost),
 		T(write_beside_a_failing_flush_is_not_lost),
+		cmocka_unit_test_setup_teardown(
+			what_the_store_forgot_is_written_again, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			fua_writes_again_what_the_store_forgot, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			write_beside_a_forgetful_flush_is_not_lost, setup,
+			teardown),
+		cmocka_unit_test(forgotten_direct_write_fails_every_flush),
 		cmocka_unit_test(lost_direct_write_fails_every_flush),
 		cmocka_unit_test(
 			flush_of_a_failing_block_ends_beside_one_that_is_locked),

@@ -82,10 +82,9 @@ static void answer(struct pool *p, int error)
 		struct commit_waiter *w =
 			list_entry(at, struct commit_waiter, link);
 
-		w->error = 0;
-		if (failures > w->since)
-			w->error = -EIO;
-		else if (error) /* recorded it is not, but not lost either */
+		w->error = pool_failure(p, w->since);
+		if (!w->error &&
+			error) /* recorded it is not, but not lost either */
 			w->error = w->flush ? -EAGAIN : -EIO;
 		w->failures = failures;
 		w->pool = p;

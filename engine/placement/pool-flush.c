@@ -7,6 +7,8 @@
  * a flush waits its turn, and knows when its own begins how the one before
  * ended.
  */
+#include <errno.h>
+
 #include "pool-impl.h"
 
 static void next(struct pool *p);
@@ -21,12 +23,39 @@ uint64_t pool_failures(struct pool *p)
 	return n;
 }
 
+int pool_failure_locked(const struct pool *p, uint64_t since)
+{
+	if (p->failures <= since)
+		return 0;
+	return p->hard > since ? -EIO : -ESTALE;
+}
+
+int pool_failure(struct pool *p, uint64_t since)
+{
+	int err;
+
+	pthread_rwlock_rdlock(&p->lock);
+	err = pool_failure_locked(p, since);
+	pthread_rwlock_unlock(&p->lock);
+	return err;
+}
+
+/* One failed: who is told of it counts it next. */
+static void note_hard(struct pool *p)
+{
+	pthread_rwlock_wrlock(&p->lock);
+	p->hard = p->failures + 1;
+	pthread_rwlock_unlock(&p->lock);
+}
+
 static void flushed(struct store_io *io)
 {
 	struct pool *p = container_of(io, struct pool, flush_io);
 	struct pool_flush *now = p->flushing;
 
 	p->flushing = NULL;
+	if (io->error && io->error != -ESTALE)
+		note_hard(p);
 	now->done(p, io->error);
 	next(p);
 }

@@ -209,6 +209,7 @@ struct pool {
 	struct retired *retiring;
 	uint32_t fresh[FRESH_BUCKETS]; /* records not durable, by region */
 	uint64_t failures;             /* store flushes that failed */
+	uint64_t hard;       /* how many had, when one failed for good */
 	uint64_t told;       /* how many of them a FLUSH was told of */
 	bool broken;         /* it cannot be said any more what is durable */
 	struct list waiters; /* struct commit_waiter */
@@ -273,6 +274,10 @@ void pool_status(struct pool *p, struct store_io *io);
 /* pool-flush.c; home loop */
 /* How many flushes of the store failed. Any thread; takes the lock. */
 uint64_t pool_failures(struct pool *p);
+/* What to tell who counted `since` failures, if there are more now: -EIO, or
+ * -ESTALE if none was more than that. 0: there are not. Lock held. */
+int pool_failure_locked(const struct pool *p, uint64_t since);
+int pool_failure(struct pool *p, uint64_t since);
 /* Flush the store after all writes that have ended; then f->done(). */
 void pool_flush_store(struct pool *p, struct pool_flush *f);
 

@@ -290,7 +290,7 @@ static int map_pieces(struct pool_op *op)
 			(at->kind == PIECE_MARKED && still_there(p, at)))
 			map_piece(op, at, lost);
 	}
-	return lost ? -EIO : 0;
+	return pool_failure_locked(p, op->failures);
 }
 
 static bool only_placed(const struct pool_op *op)

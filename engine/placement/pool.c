@@ -234,6 +234,7 @@ static void set_info(struct pool *p)
 		.can_zero = true,
 		.can_fua = true,
 		.direct = s->direct,
+		.forgets = s->forgets,
 		.readonly = s->readonly,
 	};
 }

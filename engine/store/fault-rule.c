@@ -104,6 +104,7 @@ static const struct name op_names[] = {
 
 static const struct name errno_names[] = {
 	{"EIO", EIO},
+	{"ESTALE", ESTALE},
 	{"ENOSPC", ENOSPC},
 	{"ETIMEDOUT", ETIMEDOUT},
 	{NULL, 0},

@@ -17,7 +17,9 @@
  *  4. A completed write is durable after a FLUSH that was submitted after its
  *     completion and succeeded, or if it had STORE_FUA. A FLUSH that fails
  *     promises nothing about any earlier unflushed write; if it fails with
- *     -EAGAIN, none of them is lost, and another FLUSH may succeed.
+ *     -EAGAIN, none of them is lost, and another FLUSH may succeed. -ESTALE:
+ *     they may be lost, and nothing is wrong with the store: it is worth
+ *     while to write them again at once, and to flush again.
  *  5. offset and length are multiples of info.align, except that the last io
  *     may end at info.size exactly. Memory is aligned to info.mem_align.
  */
@@ -88,6 +90,8 @@ struct store_info {
 	bool can_fua;       /* STORE_FUA is native, not write + flush */
 	bool direct;        /* no host page cache in between (O_DIRECT) */
 	bool readonly;      /* writes answer -EROFS */
+	bool forgets;       /* what is not flushed may be gone while it is
+			     * open; a FLUSH then answers -ESTALE */
 	/* Parts that fail apart: bytes [k * chunk, (k + 1) * chunk) are on
 	 * member k % members. 0: there are none, or none that are known. */
 	uint64_t chunk; /* bytes; a power of two */

@@ -5,7 +5,9 @@
  * `unflushed` counts what reached the store since the last flush began. Who
  * needs a flush waits for the next one, or for the one under way if nothing
  * reached the store since it began. After a failure everything unstable is
- * dirty again, and the flusher waits before it flushes on its own.
+ * dirty again, and the flusher waits before it flushes on its own. If the store
+ * has only forgotten it (-ESTALE), who waits goes on waiting until it is written
+ * and flushed again.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,6 +20,28 @@ void flush_want(struct writeback *wb, struct writeback_sync *s)
 
 	list_remove(&s->link);
 	list_push_tail(covered ? &wb->flush_now : &wb->flush_next, &s->link);
+}
+
+/* All that was written and not flushed may be lost: it is dirty again, of a
+ * later epoch (sync.c, 2), and no later flush says anything about it. */
+static void spoil(struct writeback *wb, int error)
+{
+	atomic_fetch_add(&wb->unflushed, wb->flush_covers + 1);
+	list_splice_tail(&wb->flush_now, &wb->flush_next);
+	list_for_each (at, &wb->inflight) {
+		struct wb_io *x = list_entry(at, struct wb_io, link);
+
+		x->suspect = wb_worse(x->suspect, error);
+	}
+	if (wb->phase == PASS_WRITE)
+		wb->pass_error = wb_worse(wb->pass_error, error);
+	list_for_each (at, &wb->ranges) {
+		struct writeback_sync *s =
+			list_entry(at, struct writeback_sync, link);
+
+		if (s->stable)
+			s->error = wb_worse(s->error, error);
+	}
 }
 
 static void note_failure(struct writeback *wb, int error)
@@ -37,42 +61,47 @@ static void note_failure(struct writeback *wb, int error)
 	}
 	wb->flush_retry_ns = now + wb->flush_delay_ns;
 	atomic_fetch_add(&wb->errors, 1);
-	atomic_fetch_add(&wb->unflushed, wb->flush_covers + 1);
-	/* What all of these wrote is dirty again, of a later epoch (sync.c,
-	 * 2): a later flush that succeeds says nothing about it. */
-	list_splice_tail(&wb->flush_now, &wb->flush_next);
-	list_for_each (at, &wb->inflight)
-		list_entry(at, struct wb_io, link)->suspect = true;
-	if (wb->phase == PASS_WRITE)
-		wb->pass_error = -EIO;
-	list_for_each (at, &wb->ranges) {
-		struct writeback_sync *s =
-			list_entry(at, struct writeback_sync, link);
+}
 
-		if (s->stable)
-			s->error = -EIO;
-	}
+static void answer_one(
+	struct writeback *wb, struct writeback_sync *s, int error)
+{
+	bool again = error == -ESTALE && !atomic_load(&wb->lost);
+
+	if (s == &wb->pass_flush && again)
+		pass_again(wb);
+	else if (s == &wb->pass_flush)
+		pass_end(wb, error ? -EIO : 0);
+	else if (again)
+		range_again(wb, s);
+	else
+		sync_done(s, error ? -EIO : 0);
 }
 
 static void answer(struct writeback *wb, int error)
 {
 	struct list *at;
 
-	while ((at = list_pop_head(&wb->flush_now))) {
-		struct writeback_sync *s =
-			list_entry(at, struct writeback_sync, link);
-
-		if (s == &wb->pass_flush)
-			pass_end(wb, error ? -EIO : 0);
-		else
-			sync_done(s, error ? -EIO : 0);
-	}
+	while ((at = list_pop_head(&wb->flush_now)))
+		answer_one(
+			wb, list_entry(at, struct writeback_sync, link), error);
 }
 
 void flush_failed(struct writeback *wb, int error)
 {
 	note_failure(wb, error);
-	answer(wb, error);
+	spoil(wb, -EIO);
+	answer(wb, -EIO);
+}
+
+/* Nothing is wrong, but what was not flushed is gone. */
+static void flush_stale(struct writeback *wb)
+{
+	log_warning("store %s: it may have lost what was not flushed: that is "
+		    "written again",
+		wb->name);
+	spoil(wb, -ESTALE);
+	answer(wb, -ESTALE);
 }
 
 static void flush_done(struct store_io *io)
@@ -83,7 +112,9 @@ static void flush_done(struct store_io *io)
 	wb->flush_ns = reactor_now(wb->loop) - wb->flushed_ns;
 	cache_flush_end(wb->cache, wb->flush_number, io->error);
 	redo_flush_end(wb, io->error);
-	if (io->error) {
+	if (io->error == -ESTALE) {
+		flush_stale(wb);
+	} else if (io->error) {
 		flush_failed(wb, io->error);
 	} else if (atomic_exchange(&wb->flush_failing_ns, 0)) {
 		wb->flush_retry_ns = 0;

@@ -19,7 +19,7 @@ struct wb_io *wb_io_get(struct writeback *wb)
 	x->wb = wb;
 	x->sync = NULL;
 	x->stable = false;
-	x->suspect = false;
+	x->suspect = 0;
 	list_init(&x->link);
 	x->run = (struct cache_run){.iov = x->iov, .max_iov = RUN_IOV};
 	return x;
@@ -130,15 +130,19 @@ static void write_done(struct store_io *io)
 {
 	struct wb_io *x = container_of(io, struct wb_io, io);
 	struct writeback *wb = x->wb;
-	bool written = !io->error && (x->stable || !x->suspect);
+	int lost = x->stable ? 0 : x->suspect;
+	int error = io->error ? io->error : lost;
+	bool written = !error;
 
 	count(wb, x);
 	list_remove(&x->link);
 	wb->ninflight--;
 	wb->inflight_bytes -= io->length;
-	if (io->error)
+	if (error && error != -ESTALE)
+		error = -EIO;
+	if (io->error && error != -ESTALE)
 		failed(wb, x);
-	else
+	else if (!io->error)
 		failing_clear(wb, x->run.offset, x->run.end);
 	if (!io->error)
 		wb->written += io->length;
@@ -146,13 +150,11 @@ static void write_done(struct store_io *io)
 		wb->progress(wb->progress_arg);
 	if (x->in_pass) {
 		wb->pass_writes--;
-		if (!written)
-			wb->pass_error = -EIO;
+		wb->pass_error = wb_worse(wb->pass_error, error);
 	}
 	if (x->sync) {
 		x->sync->writes--;
-		if (!written)
-			x->sync->error = -EIO;
+		x->sync->error = wb_worse(x->sync->error, error);
 	}
 	if (!io->error && !x->stable)
 		atomic_fetch_add(&wb->unflushed, 1);

@@ -20,7 +20,9 @@
  * to cover one fails it may be lost, and no later flush may say otherwise:
  * from then on every flush answers EIO.
  *
- * A trim promises nothing about what is read back: nothing to do again.
+ * A trim promises nothing about what is read back: nothing to do again. But of
+ * a store that forgets (store.h) it is remembered as a zero is: else what is
+ * trimmed would come back under a server that runs on.
  *
  * When ZEROES_MANY ranges are remembered, a zero more waits for a flush, which
  * forgets them. Direct writes may cut them into twice that many; what then
@@ -34,6 +36,7 @@
 
 #define ZEROES_MANY 4096U     /* then the store is flushed to forget them */
 #define REDO_PIECE (1U << 30) /* bytes of one zeroing */
+#define REDO_TRIM (1U << 31)  /* in a range's flags: it was trimmed */
 
 /* --- remembering --------------------------------------------------------- */
 
@@ -46,6 +49,11 @@ static void recount(struct writeback *wb)
 static bool full(struct writeback *wb)
 {
 	return atomic_load(&wb->nzeroes) >= ZEROES_MANY;
+}
+
+bool writeback_redoes_trims(const struct writeback *wb)
+{
+	return wb->placement->info.forgets;
 }
 
 int writeback_zero_room(struct writeback *wb)
@@ -67,7 +75,8 @@ static void note_lost(struct writeback *wb)
 static void note_zero(
 	struct writeback *wb, unsigned flags, uint64_t offset, uint64_t end)
 {
-	if (zero_set_add(&wb->zeroes, offset, end, flags))
+	if (zero_set_add(&wb->zeroes, offset, end, flags) &&
+		!(flags & REDO_TRIM))
 		atomic_fetch_add(&wb->direct_unflushed, 1);
 	recount(wb);
 }
@@ -117,10 +126,13 @@ void writeback_note_through(struct writeback *wb, enum store_op op,
 	failing_clear(wb, offset, end);
 	if (op == STORE_WRITE)
 		redo_written(wb, offset, end, false);
-	if (op == STORE_ZERO) {
+	if (op == STORE_ZERO ||
+		(op == STORE_TRIM && writeback_redoes_trims(wb))) {
 		SCOPED_LOCK(&wb->zero_lock);
 
-		note_zero(wb, flags & STORE_NO_HOLE, offset, end);
+		note_zero(wb,
+			op == STORE_TRIM ? REDO_TRIM : flags & STORE_NO_HOLE,
+			offset, end);
 	}
 	if (flags & STORE_FUA)
 		return;
@@ -206,7 +218,10 @@ static void redo_zeroed(struct store_io *io)
 		SCOPED_LOCK(&wb->zero_lock);
 
 		cut_redo(wb, io->offset, end);
-		note_zero(wb, io->flags & STORE_NO_HOLE, io->offset, end);
+		note_zero(wb,
+			io->op == STORE_TRIM ? REDO_TRIM
+					     : io->flags & STORE_NO_HOLE,
+			io->offset, end);
 	}
 	redo_end(wb, io->error);
 }
@@ -240,8 +255,8 @@ static void redo_submit(struct writeback *wb)
 		return;
 	}
 	wb->redo_io = (struct store_io){
-		.op = STORE_ZERO,
-		.flags = z.flags,
+		.op = z.flags & REDO_TRIM ? STORE_TRIM : STORE_ZERO,
+		.flags = z.flags & STORE_NO_HOLE,
 		.offset = z.offset,
 		.length = z.end - z.offset,
 		.reactor = wb->loop,

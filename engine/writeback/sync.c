@@ -9,7 +9,9 @@
  *     while it writes, is waited for (in_pass).
  *  2. A write or store flush that fails while somebody waits for it is that
  *     one's error: the blocks are dirty again, but of a later epoch.
- *  3. Once a direct write is lost nobody is told of durability any more: it
+ *  3. But if the store has only forgotten it (-ESTALE), all of it is written
+ *     again before anybody is answered.
+ *  4. Once a direct write is lost nobody is told of durability any more: it
  *     may have been on top of what he wrote.
  */
 #include <errno.h>
@@ -105,15 +107,29 @@ static void pass_start(struct writeback *wb)
 		pass_end(wb, -ENOMEM);
 }
 
-void pass_end(struct writeback *wb, int error)
+static void pass_stop(struct writeback *wb, struct list *waiters)
 {
-	struct list answered = LIST_INIT(answered);
-
 	walk_end(&wb->pass);
 	wb->phase = PASS_NONE;
 	list_for_each (at, &wb->inflight)
 		list_entry(at, struct wb_io, link)->in_pass = false;
-	list_splice_tail(&answered, &wb->pass_waiters);
+	list_splice_tail(waiters, &wb->pass_waiters);
+}
+
+void pass_again(struct writeback *wb)
+{
+	struct list first = LIST_INIT(first);
+
+	pass_stop(wb, &first);
+	list_splice_tail(&first, &wb->pass_queue);
+	list_splice_tail(&wb->pass_queue, &first);
+}
+
+void pass_end(struct writeback *wb, int error)
+{
+	struct list answered = LIST_INIT(answered);
+
+	pass_stop(wb, &answered);
 	while (!list_empty(&answered))
 		sync_done(
 			list_entry(answered.next, struct writeback_sync, link),
@@ -123,7 +139,9 @@ void pass_end(struct writeback *wb, int error)
 /* Everything stamped was written, or failed. */
 static void pass_written(struct writeback *wb)
 {
-	if (wb->pass_error) {
+	if (wb->pass_error == -ESTALE) {
+		pass_again(wb);
+	} else if (wb->pass_error) {
 		pass_end(wb, wb->pass_error);
 	} else if (!wb->flushing && !atomic_load(&wb->unflushed)) {
 		pass_end(wb, 0); /* nothing since the last store flush */
@@ -244,12 +262,25 @@ static void range_settle(struct writeback *wb, struct writeback_sync *s)
 	}
 }
 
+void range_again(struct writeback *wb, struct writeback_sync *s)
+{
+	s->flushing = false;
+	s->error = 0;
+	s->epoch = cache_new_epoch(wb->cache);
+	list_remove(&s->link);
+	list_push_tail(&wb->ranges, &s->link);
+}
+
 void ranges_advance(struct writeback *wb)
 {
 	list_for_each_safe (at, &wb->ranges) {
 		struct writeback_sync *s =
 			list_entry(at, struct writeback_sync, link);
 
+		if (s->error == -ESTALE && !s->writes) {
+			s->error = 0;
+			s->epoch = cache_new_epoch(wb->cache);
+		}
 		for (uint64_t pos = s->offset; !s->error && pos < s->end;)
 			pos = range_write_region(wb, s, pos);
 		if (!s->writes)

@@ -6,6 +6,7 @@
 #ifndef WEIR_WRITEBACK_IMPL_H
 #define WEIR_WRITEBACK_IMPL_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -24,6 +25,18 @@
 #define RETRY_MAX_NS (10 * NSEC_PER_SEC)
 #define FAILING_MAX 1024U
 
+/*
+ * How a store flush or write failed, to who waits for it: -EIO, or -ESTALE if
+ * the store has only forgotten what was not flushed (store.h). That is worth
+ * another try before anybody is told. The worse of two:
+ */
+static inline int wb_worse(int a, int b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	return a == b ? a : -EIO;
+}
+
 /* One store write under way. */
 struct wb_io {
 	struct list link; /* in flight or free */
@@ -32,7 +45,7 @@ struct wb_io {
 	uint64_t start_ns;
 	bool in_pass; /* the flush pass waits for it */
 	bool stable;
-	bool suspect; /* a store flush failed meanwhile: it may be lost */
+	int suspect; /* a store flush failed so meanwhile: it may be lost */
 	struct store_io io;
 	struct cache_run run;
 	struct iovec iov[RUN_IOV];
@@ -209,6 +222,10 @@ void sync_take_incoming(struct writeback *wb);
 void sync_done(struct writeback_sync *s, int error);
 void pass_advance(struct writeback *wb);
 void pass_end(struct writeback *wb, int error);
+/* The same after -ESTALE: those that wait are next in line. */
+void pass_again(struct writeback *wb);
+/* A range that waited for a flush is to be written and flushed again. */
+void range_again(struct writeback *wb, struct writeback_sync *s);
 void ranges_advance(struct writeback *wb);
 /* A write of [offset, end) failed; whoever waits for it fails. */
 void ranges_failed(struct writeback *wb, uint64_t offset, uint64_t end);

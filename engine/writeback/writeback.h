@@ -126,6 +126,9 @@ void writeback_note_through(struct writeback *wb, enum store_op op,
  * for a flush itself; -EIO: so, and the store cannot be flushed. Any thread. */
 int writeback_zero_room(struct writeback *wb);
 
+/* Are trims remembered as zeroes are? Any thread. */
+bool writeback_redoes_trims(const struct writeback *wb);
+
 /* Has a write of part of [offset, end) been failing for longer than the
  * error timeout? Any thread; a load while nothing fails. */
 bool writeback_failing(struct writeback *wb, uint64_t offset, uint64_t end);
