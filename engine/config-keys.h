@@ -60,8 +60,9 @@ enum key_kind {
 		"where the blocks end up: raw:PATH or just PATH, "             \
 		"mem:SIZE," IND "null:SIZE, sim:PROFILE,OPTIONS,INNER (hdd, "  \
 		"usb, ssd, nvme," IND "msa), fault:OPTIONS,INNER, "            \
-		"pool:SPEC," IND                                               \
-		"stripe:CHUNK,[A],[B],...; see weir-stores(7)")                \
+		"pool:SPEC," IND "stripe:CHUNK,[A],[B],..., an NBD URI (a "    \
+		"remote export)," IND "exec:COMMAND (an NBD server to "        \
+		"start); see weir-stores(7)")                                  \
 	X(cache, "cache", "MODE", ENUM("writeback", "writethrough", "none"),   \
 		"writeback (default), writethrough or none")                   \
 	X(detect_zeroes, "detect-zeroes", "off|on|unmap",                      \

@@ -24,6 +24,7 @@ align() { # WORD of the page: the number it stands for here
 	case $1 in
 	direct | members) echo "$raw_align" ;;
 	inner) echo 1 ;;
+	server) echo 512 ;; # nbdkit says nothing
 	*) echo "$1" ;;
 	esac
 }
@@ -45,6 +46,12 @@ for kind in $kinds; do
 	sim) spec=sim:ssd,mem:8M ;;
 	fault) spec=fault:mem:8M ;;
 	volatile) spec=volatile:$tmp/volatile ;;
+	exec) spec="exec:nbdkit memory 8M" ;;
+	nbd)
+		background nbdkit -f -U "$tmp/far.sock" memory 8M
+		wait_for "$tmp/far.sock"
+		spec="nbd+unix:///?socket=$tmp/far.sock"
+		;;
 	*) spec=$kind:8M ;;
 	esac
 	mapfile -t said < <(row "$kind")

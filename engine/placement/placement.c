@@ -34,7 +34,7 @@ static int open_pool(const struct placement_config *config,
 
 	if (!inner)
 		return error_set(error, -ENOMEM, "out of memory");
-	err = store_open(inner, config->flags, &store, error);
+	err = store_open_on(inner, config->flags, config->home, &store, error);
 	if (err)
 		return err;
 	err = pool_open(config, store, out, error);
@@ -51,7 +51,8 @@ int placement_open(const struct placement_config *config,
 
 	if (!strncmp(config->spec, "pool:", 5))
 		return open_pool(config, out, error);
-	err = store_open(config->spec, config->flags, &store, error);
+	err = store_open_on(
+		config->spec, config->flags, config->home, &store, error);
 	return err ? err : raw_open(store, out, error);
 }
 

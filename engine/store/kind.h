@@ -21,9 +21,11 @@ enum store_wraps {
 };
 
 struct store_open_args {
+	const char *spec;       /* all of it */
 	const char *rest;       /* what follows "kind:" */
 	struct spec_list parts; /* `wraps`: rest but the inner specs, cut up */
 	unsigned flags;         /* STORE_OPEN_* */
+	struct reactor *home;   /* store_open_on(); may be NULL */
 	/* `wraps`: the new store's, if open succeeds. */
 	unsigned members;
 	struct store *member[SPEC_MAX_PARTS];
@@ -38,8 +40,15 @@ struct store_kind {
 		struct error *error);
 };
 
+extern const struct store_kind store_kind_exec;
 extern const struct store_kind store_kind_fault;
 extern const struct store_kind store_kind_mem;
+extern const struct store_kind store_kind_nbd;
+extern const struct store_kind store_kind_nbd_unix;
+extern const struct store_kind store_kind_nbd_vsock;
+extern const struct store_kind store_kind_nbds;
+extern const struct store_kind store_kind_nbds_unix;
+extern const struct store_kind store_kind_nbds_vsock;
 extern const struct store_kind store_kind_null;
 extern const struct store_kind store_kind_raw;
 extern const struct store_kind store_kind_sim;

@@ -22,6 +22,13 @@ static const struct store_kind *const store_kinds[] = {
 	&store_kind_stripe,
 	&store_kind_fault,
 	&store_kind_volatile,
+	&store_kind_nbd,
+	&store_kind_nbds,
+	&store_kind_nbd_unix,
+	&store_kind_nbds_unix,
+	&store_kind_nbd_vsock,
+	&store_kind_nbds_vsock,
+	&store_kind_exec,
 };
 
 #define STORE_KINDS (sizeof store_kinds / sizeof store_kinds[0])
@@ -98,8 +105,8 @@ static int store_open_members(
 	char what[32];
 
 	for (unsigned i = first; i < args->parts.count; i++) {
-		int err = store_open(args->parts.part[i], args->flags,
-			&args->member[args->members], error);
+		int err = store_open_on(args->parts.part[i], args->flags,
+			args->home, &args->member[args->members], error);
 
 		if (err && args->parts.count - first > 1) {
 			snprintf(what, sizeof what, "member %u",
@@ -151,7 +158,17 @@ static int store_open_kind(const struct store_kind *kind,
 int store_open(const char *spec, unsigned flags, struct store **out,
 	struct error *error)
 {
-	struct store_open_args args = {.flags = flags};
+	return store_open_on(spec, flags, NULL, out, error);
+}
+
+int store_open_on(const char *spec, unsigned flags, struct reactor *home,
+	struct store **out, struct error *error)
+{
+	struct store_open_args args = {
+		.spec = spec,
+		.flags = flags,
+		.home = home,
+	};
 	const struct store_kind *kind;
 	int err;
 

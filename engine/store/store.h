@@ -132,6 +132,7 @@ struct store_pattern {
 
 /*
  * Open what a spec names: "raw:PATH" or just PATH, "mem:SIZE", "null:SIZE",
+ * an NBD URI, "exec:COMMAND",
  * "sim:PROFILE,OPTIONS,INNER", "fault:OPTIONS,INNER" (see fault.h),
  * "stripe:CHUNK,INNER,INNER,..." (see stripe.h), "volatile:PATH" (see
  * volatile.h); an inner spec that has commas stands in brackets. Takes the
@@ -140,6 +141,14 @@ struct store_pattern {
  */
 int store_open(const char *spec, unsigned flags, struct store **out,
 	struct error *error);
+
+/*
+ * The same for who has a loop of which the store may make its own, beside the
+ * ios: it outlives the store, which is closed from it or when it is stopped.
+ * Without, a remote store takes the first live loop that an io comes from.
+ */
+int store_open_on(const char *spec, unsigned flags, struct reactor *home,
+	struct store **out, struct error *error);
 
 /* Close; nothing may be in flight. Accepts NULL. Blocks. */
 void store_close(struct store *s);

@@ -23,9 +23,13 @@
 
 /* --- the end -------------------------------------------------------------- */
 
-static bool mild(int error)
+static unsigned severity(int error)
 {
-	return error == -EAGAIN || error == -ENOTSUP;
+	if (!error)
+		return 0;
+	if (error == -EAGAIN || error == -ENOTSUP)
+		return 1;
+	return error == -ESTALE ? 2 : 3;
 }
 
 static void part_done(struct store_io *io)
@@ -35,7 +39,7 @@ static void part_done(struct store_io *io)
 	struct store_io *outer = whole->outer;
 	int error;
 
-	if (io->error && (!whole->error || mild(whole->error)))
+	if (severity(io->error) > severity(whole->error))
 		whole->error = io->error;
 	if (--whole->pending)
 		return;

@@ -71,6 +71,7 @@ static void info_add(struct store_info *info, const struct store_info *member)
 	info->can_fua &= member->can_fua;
 	info->direct &= member->direct;
 	info->readonly |= member->readonly;
+	info->forgets |= member->forgets;
 }
 
 /* From what the members can to what the stripe can. */
