@@ -5,7 +5,8 @@
  *   data   one sparse mapping: pages never written take no memory
  *   used   one bit a 4K page: written since it was last trimmed
  *
- * 1. A page whose bit is clear reads as zeroes and takes no memory.
+ * 1. A page whose bit is clear reads as zeroes and takes no memory. Zeroes that
+ *    are written to such pages leave them so.
  * 2. Memory is handled in stripes of 1M; a stripe's lock is held while its
  *    bytes or bits are touched, one stripe at a time. So a read beside a
  *    write sees each stripe before or after it.
@@ -21,6 +22,7 @@
 #include "../base/cleanup.h"
 #include "../base/iov.h"
 #include "../base/size.h"
+#include "../base/zero.h"
 #include "kind.h"
 
 #define MEM_PAGE 4096U
@@ -80,10 +82,33 @@ static void mem_read(struct mem *m, struct mem_part *p, struct iov_cursor *c)
 		iov_zero(c, p->length);
 }
 
+/* Are the next bytes zeroes? Many pieces of one buffer are looked at once. */
+static bool mem_zeroes_next(struct iov_cursor c, size_t n)
+{
+	void *piece = NULL, *seen = NULL;
+	size_t length, zeroes = 0;
+
+	for (; n; n -= length) {
+		length = iov_take(&c, n, &piece);
+		if (piece == seen && length <= zeroes)
+			continue;
+		if (!memory_is_zero(piece, length))
+			return false;
+		seen = piece;
+		zeroes = length;
+	}
+	return true;
+}
+
 static void mem_write(struct mem *m, struct mem_part *p, struct iov_cursor *c)
 {
 	SCOPED_LOCK(mem_lock(m, p));
 
+	if (!bitmap_any(p->used, p->first, p->last - p->first + 1) &&
+		mem_zeroes_next(*c, p->length)) {
+		iov_skip(c, p->length);
+		return;
+	}
 	iov_gather(p->data, c, p->length);
 	bitmap_set(p->used, p->first, p->last - p->first + 1);
 }
