@@ -131,6 +131,7 @@ static int open_store(struct engine *e, struct error *error)
 		.immediate = k->placement == ENGINE_IMMEDIATE,
 		.serial = k->append == ENGINE_APPEND_SERIAL,
 		.sabotage = k->pool_sabotage,
+		.fresh = k->pool_fresh,
 	};
 	int err = placement_open(&config, &e->placement, error);
 

@@ -88,6 +88,7 @@ struct engine_config {
 	bool populate; /* cache-size of memory at once; no key of its own */
 	bool background_follows; /* dirty_background is half of the limit */
 	unsigned pool_sabotage;  /* POOL_SABOTAGE_*, of tests; no key */
+	uint64_t pool_fresh;     /* bytes: make a new pool of it; no key */
 	unsigned set;            /* which keys were given, the module's */
 };
 

@@ -24,6 +24,14 @@ static char *inner_spec(const char *spec)
 	return strdup(spec);
 }
 
+static int make_pool(const struct placement_config *config, struct store *store,
+	struct error *error)
+{
+	struct pool_geometry g = {.logical_size = config->fresh};
+
+	return config->fresh ? pool_format(store, &g, error) : 0;
+}
+
 static int open_pool(const struct placement_config *config,
 	struct placement **out, struct error *error)
 {
@@ -37,7 +45,11 @@ static int open_pool(const struct placement_config *config,
 	err = store_open_on(inner, config->flags, config->home, &store, error);
 	if (err)
 		return err;
-	err = pool_open(config, store, out, error);
+	err = make_pool(config, store, error);
+	if (err)
+		store_close(store);
+	else
+		err = pool_open(config, store, out, error);
 	if (err && asprintf(&what, "store %s", config->spec) > 0)
 		error_prefix(error, err, what);
 	return err;

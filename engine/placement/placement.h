@@ -69,6 +69,9 @@ struct placement_config {
 	bool immediate;       /* pool: choose places in order of arrival */
 	bool serial;          /* pool: one appending durable write at a time */
 	unsigned sabotage;    /* POOL_SABOTAGE_*: 0 but in tests */
+	/* Make a new pool of the store first, of a device of so many bytes; what
+	 * is on it is lost. 0 but in experiments. */
+	uint64_t fresh;
 };
 
 /*
