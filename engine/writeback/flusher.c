@@ -143,7 +143,7 @@ static void consider_flush(struct writeback *wb)
 		wb->flush_wanted = true;
 	if (!unstable)
 		return;
-	if (unstable >= atomic_load(&wb->limit) / 4 || overdue(wb) ||
+	if (unstable >= atomic_load(&wb->limit) / 2 || overdue(wb) ||
 		(wb->pressing && !wb->ninflight))
 		wb->flush_wanted = true;
 }

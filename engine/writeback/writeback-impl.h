@@ -18,7 +18,7 @@
 #define RUN_IOV 512        /* entries of its iovec; a 1M block needs 256 */
 #define INFLIGHT_MAX 64U   /* store writes at once */
 #define TICK_NS (5 * NSEC_PER_SEC)
-#define FLUSH_MOST_NS (200 * NSEC_PER_MSEC)
+#define FLUSH_MOST_NS NSEC_PER_SEC
 #define FLUSH_SHARE 16U /* of the time at most one part is flushes */
 #define LOCKED_RETRY_NS NSEC_PER_MSEC
 #define RETRY_FIRST_NS (100 * NSEC_PER_MSEC)
