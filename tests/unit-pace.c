@@ -2,10 +2,12 @@
 /*
  * unit-pace.c: what the throttle promises to writers, on simulated devices.
  */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -226,6 +228,69 @@ static void small_limit_runs_at_the_devices_bound(void **state)
 	stop(&t);
 }
 
+/* So small that even shares are no runs: each has the limit for a turn. */
+static void many_writers_on_a_small_limit_take_long_turns(void **state)
+{
+	static const uint64_t bs[] = {4 * KIB, 64 * KIB};
+	struct test t;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		double even, rate;
+
+		start(&t,
+			(struct bed_config){
+				.writers = 10, .limit = MIB, .bs = bs[i]},
+			1);
+		even = bound(&t, 2 * MIB / 10, 6.4 * 1024 * MIB);
+		run(&t, 30);
+		forget_waits(&t);
+		mark(&t);
+		rate = measure(&t, 10);
+		assert_true(rate > 1.4 * even);
+		assert_true(fairness(&t) >= 0.99);
+		assert_true((double)longest(&t) <=
+			(double)bs[i] / (rate * MB / 10) * 1e9 + 200e6);
+		stop(&t);
+	}
+}
+
+/* Up and down under load, also far below what is there: it only ever falls
+ * until it fits, nobody is forgotten, and all goes on. */
+static void limit_may_change_at_any_time(void **state)
+{
+	uint64_t charged, limit = 100 * MIB;
+	struct test t;
+
+	(void)state;
+	start(&t, (struct bed_config){.writers = 20, .limit = limit}, 3);
+	for (unsigned i = 0; i < 200; i++) {
+		char value[24];
+		struct engine_setting s = {"dirty-limit", value};
+		struct error error;
+
+		bed_look(&t.bed);
+		charged = (uint64_t)bed_counter(&t.bed, "charged_bytes");
+		limit = (1 + reactor_sim_random(t.loop, 100)) * MIB;
+		snprintf(value, sizeof(value), "%" PRIu64, limit);
+		assert_int_equal(engine_set(t.bed.engine, &s, 1, &error), 0);
+		for (unsigned k = 0; k < 10; k++) {
+			uint64_t most = charged > limit ? charged : limit;
+
+			run(&t, 0.01);
+			bed_look(&t.bed);
+			charged =
+				(uint64_t)bed_counter(&t.bed, "charged_bytes");
+			assert_true(charged <= most);
+		}
+	}
+	mark(&t);
+	run(&t, 10);
+	for (unsigned w = 0; w < 20; w++)
+		assert_true(since(&t, w) > 0);
+	stop(&t);
+}
+
 /* A round of the streams takes longer than their dirt may grow old: that does
  * not make the flusher begin anew. */
 static void runs_stay_long_when_a_round_is_longer_than_expiry(void **state)
@@ -407,6 +472,8 @@ int main(void)
 		cmocka_unit_test(writer_slower_than_its_share_is_not_slowed),
 		cmocka_unit_test(no_write_waits_for_long),
 		cmocka_unit_test(small_limit_runs_at_the_devices_bound),
+		cmocka_unit_test(many_writers_on_a_small_limit_take_long_turns),
+		cmocka_unit_test(limit_may_change_at_any_time),
 		cmocka_unit_test(
 			runs_stay_long_when_a_round_is_longer_than_expiry),
 		cmocka_unit_test(narrow_band_keeps_the_device_busy),

@@ -56,6 +56,7 @@ void client_put(struct throttle_client *c)
 	if (--c->refs)
 		return;
 	list_remove(&c->link);
+	turns_forget(c->throttle, c);
 	c->throttle->nclients--;
 	free(c);
 }

@@ -40,7 +40,8 @@ struct throttle_client {
 	struct throttle *throttle;
 	unsigned refs;
 	bool held;
-	uint64_t lap; /* of its next turn */
+	uint64_t lap;   /* of its turn: the present one, or the next */
+	uint64_t taken; /* bytes of that turn */
 	/* any thread */
 	_Atomic(bool) busy;
 	_Atomic(uint64_t) dirtied; /* bytes since the policy looked last */
@@ -49,6 +50,21 @@ struct throttle_client {
 	uint64_t paused_ns;
 	struct legacy legacy;
 	char identity[];
+};
+
+/* How far the ring has come, and how long turns are (turns.c). */
+struct turns {
+	uint64_t lap, offset;
+	uint64_t quantum; /* bytes of a turn; one request at least */
+	/* of the present lap */
+	uint64_t since_ns, bytes;
+	unsigned clients, requests;
+	/* The client that is expected to go on with its turn, until when. */
+	struct throttle_client *awaited;
+	uint64_t await_ns;
+	struct reactor_timer timer;
+	struct reactor_task arm;
+	bool arming;
 };
 
 struct throttle {
@@ -64,7 +80,7 @@ struct throttle {
 	struct bandwidth bandwidth;
 	struct list clients, ring;
 	unsigned nclients;
-	uint64_t lap, lap_offset; /* how far the ring has come */
+	struct turns turns;
 	struct throttle_client *shared;
 	unsigned parked;
 	uint64_t pauses, pause_ns_total, pause_ns_max;
@@ -86,6 +102,19 @@ void throttle_hold(struct throttle_client *c);
 void throttle_release(struct throttle *t, struct throttle_client *c);
 /* Admit all that fit; is anybody left? Then the flusher has to be pressed. */
 bool throttle_admit_all(struct throttle *t);
+
+/* turns.c. Lock held. */
+/* The client has a parked writer that may go on: where is it in the ring? */
+void ring_add(struct throttle *t, struct throttle_client *c);
+void ring_remove(struct throttle *t, struct throttle_client *c);
+/* The ring's client was admitted `bytes` at `offset`. */
+void turns_count(struct throttle *t, struct throttle_client *c, uint64_t offset,
+	uint64_t bytes);
+/* Is the room there is kept for somebody else than the ring's first? */
+bool turns_keep(struct throttle *t);
+/* The client is no more. */
+void turns_forget(struct throttle *t, const struct throttle_client *c);
+void turns_init(struct throttle *t);
 
 /* client.c. Lock held. */
 void client_put(struct throttle_client *c);

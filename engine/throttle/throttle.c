@@ -9,10 +9,10 @@
  *                     while (pace.c, legacy.c), then in the ring; the flusher
  *                     is pressed
  *   charge falls --> wake: while it fits, the next client in the ring has
- *                    its first writer admitted, and is of the next lap
+ *                    its first writer admitted (turns.c)
  *
  * What must hold, under the lock (and what throttle-impl.h says):
- *  1. A client is admitted once in a lap, in the order of where it writes.
+ *  1. A client has one turn in a lap, in the order of where it writes.
  *  2. While somebody is in the ring, the cache has been asked for a wake since the
  *     last time the charge was looked at: no wake is lost.
  *  3. A writer is admitted even without room in memory if nothing at all is
@@ -55,6 +55,7 @@ int throttle_new(struct cache *c, struct writeback *wb, struct reactor *loop,
 	list_init(&t->clients);
 	list_init(&t->ring);
 	pace_init(t);
+	turns_init(t);
 	t->shared = throttle_client_get(t, "");
 	if (!t->shared) {
 		throttle_free(t);
@@ -113,44 +114,6 @@ void throttle_hold(struct throttle_client *c)
 	c->held = true;
 	c->refs++;
 	atomic_store(&c->busy, true);
-}
-
-static uint64_t next_offset(const struct throttle_client *c)
-{
-	return list_entry(c->parked.next, struct throttle_waiter, link)->offset;
-}
-
-static bool is_before(
-	const struct throttle_client *a, const struct throttle_client *b)
-{
-	if (a->lap != b->lap)
-		return a->lap < b->lap;
-	return next_offset(a) < next_offset(b);
-}
-
-/*
- * Each once in a lap, and in the order of where they write: what is admitted
- * together then lies together, and the flusher, who goes the same way, has
- * short ways. Who is behind the place the lap has come to is of the next one.
- */
-static void ring_add(struct throttle *t, struct throttle_client *c)
-{
-	struct list *at = t->ring.prev;
-
-	c->lap = c->lap < t->lap ? t->lap : c->lap;
-	if (c->lap == t->lap && next_offset(c) < t->lap_offset)
-		c->lap++;
-	while (at != &t->ring &&
-		is_before(c, list_entry(at, struct throttle_client, ring)))
-		at = at->prev;
-	list_insert(&c->ring, at);
-	atomic_fetch_add(&t->waiting, 1);
-}
-
-static void ring_remove(struct throttle *t, struct throttle_client *c)
-{
-	list_remove(&c->ring);
-	atomic_fetch_sub(&t->waiting, 1);
 }
 
 static void settle_busy(struct throttle_client *c)
@@ -276,16 +239,14 @@ static bool admit_next(struct throttle *t)
 	struct throttle_client *c;
 	struct throttle_waiter *w;
 
-	if (list_empty(&t->ring))
+	if (list_empty(&t->ring) || turns_keep(t))
 		return false;
 	c = list_entry(t->ring.next, struct throttle_client, ring);
 	w = list_entry(c->parked.next, struct throttle_waiter, link);
 	if (!fits(t, w->bytes))
 		return false;
 	account(t, c, w->bytes);
-	t->lap = c->lap;
-	t->lap_offset = w->offset;
-	c->lap++;
+	turns_count(t, c, w->offset, w->bytes);
 	list_remove(&w->link);
 	ring_remove(t, c);
 	if (!list_empty(&c->parked))
