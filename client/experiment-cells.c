@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * experiment-cells.c: the cases of `weir experiment throttle`, and what each
- * could come to at most.
+ * experiment-cells.c: the cases of `weir experiment throttle`.
  *
  * thresh=A:B is a limit of A and a background of B, half of A if not given;
  * Ndd are N sequential writers, 64K a request unless the name ends in the
  * size. UKEY is a USB stick; UKEY-HDD has writers on it and on a disk at once.
+ * Cases that begin with pool/ are those of the disk again, on a pool;
+ * UKEY-7G is a pool of 7 GB on a stick, nearly full at every moment: files
+ * were written until it was, and go when new ones take their place.
  */
-#include <math.h>
 #include <regex.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,15 +17,17 @@
 
 #include "client.h"
 #include "experiment.h"
-#include "store/store.h"
+#include "placement/placement.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * KIB)
 #define GIB (KIB * MIB)
-#define CELLS_MAX 64
+#define CELLS_MAX 128
 #define HDD_SIZE (64 * GIB)
 #define HDD_SPAN (8 * GIB) /* of the file that is written at random */
 #define UKEY_SIZE (16 * GIB)
+#define FULL_SIZE (7 * GIB)             /* of the stick's pool */
+#define FULL_SPAN (FULL_SIZE / 20 * 19) /* that is in use */
 #define NVME_SIZE (256 * GIB)
 
 static const unsigned counts[] = {100, 10, 1};
@@ -47,7 +50,10 @@ static void on(struct cell *c, const char *model, uint64_t size, uint64_t limit,
 {
 	unsigned n = c->device[0].model ? 1 : 0;
 
-	c->device[n] = (struct cell_device){model, size, limit, background};
+	c->device[n] = (struct cell_device){.model = model,
+		.size = size,
+		.limit = limit,
+		.background = background};
 }
 
 static void add_ukey(struct experiment *e)
@@ -117,6 +123,39 @@ static void add_nvme(struct experiment *e)
 	}
 }
 
+static void add_full(struct experiment *e)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		struct cell *c =
+			add(e, "pool/UKEY-7G-thresh=100M/%udd", counts[i]);
+
+		c->writers = counts[i];
+		c->full = true;
+		on(c, "usb", FULL_SIZE, 100 * MIB, 0);
+		c->device[0].pool = UKEY_SIZE;
+		c->device[0].span = FULL_SPAN;
+	}
+}
+
+/* The cases from `first` on again, on a pool that has room for all. */
+static void add_pools(struct experiment *e, unsigned first)
+{
+	unsigned end = e->ncells;
+
+	for (unsigned i = first; i < end; i++) {
+		const struct cell *raw = &e->cell[i];
+		struct cell *c = add(e, "pool/%.50s", raw->name);
+
+		c->writers = raw->writers;
+		c->bs = raw->bs;
+		c->random = raw->random;
+		c->rated = raw->rated;
+		c->device[0] = raw->device[0];
+		c->device[0].pool = c->device[0].size;
+		c->device[0].size = pool_space_for(c->device[0].pool);
+	}
+}
+
 static int only_matching(struct experiment *e)
 {
 	unsigned n = 0;
@@ -140,15 +179,19 @@ static int only_matching(struct experiment *e)
 
 int cells_make(struct experiment *e)
 {
+	unsigned first;
 	int err;
 
 	e->cell = calloc(CELLS_MAX, sizeof(*e->cell));
 	if (!e->cell)
 		return client_error(EXIT_IO, e->command, "out of memory");
 	add_ukey(e);
+	first = e->ncells;
 	add_fio(e);
 	add_limits(e, 64 * KIB, "");
 	add_limits(e, 4 * KIB, "/4k");
+	add_pools(e, first);
+	add_full(e);
 	add_nvme(e);
 	err = only_matching(e);
 	if (err)
@@ -163,95 +206,4 @@ void cells_free(struct experiment *e)
 			json_decref(e->cell[i].detail[s]);
 	free(e->cell);
 	e->cell = NULL;
-}
-
-/* --- bounds -------------------------------------------------------------- */
-
-static double pattern_rate(const struct store *s, uint64_t length, uint64_t gap)
-{
-	struct store_pattern p = {.write = true,
-		.runs = 1000,
-		.length = length,
-		.command = length < MIB ? length : MIB,
-		.distance = gap};
-
-	return 1000.0 * (double)length * 1e9 / (double)store_model_time(s, &p);
-}
-
-/*
- * N streams, in turn. The limit is all there is to gather runs in; a stream
- * has least just after it was written and most just before, so a run is twice
- * the limit's Nth part, or a request if that is more. With more streams than
- * a stick has open erase blocks, a run begins and ends anywhere in one, and
- * one more is copied.
- */
-static double streams_bound(const struct cell *c, const struct cell_device *d,
-	const struct store *s)
-{
-	uint64_t part = d->size / c->writers;
-	uint64_t run = 2 * d->limit / c->writers;
-
-	if (c->writers == 1)
-		return pattern_rate(s, GIB, 0);
-	if (run < c->bs)
-		run = c->bs;
-	if (run > part)
-		run = part;
-	if (!strcmp(d->model, "usb"))
-		run = run / MIB * MIB + 1;
-	return pattern_rate(s, run, part > run ? part - run : 0);
-}
-
-/*
- * The share of blocks that are dirty where a sweep comes to, when `mean` of all
- * are: they have been dirtied at random since the last one, some more than
- * once, so 1 - exp(-x) of them after a part x / X of the sweep.
- */
-static double share_ahead(double mean)
-{
-	double low = 0, high = 50;
-
-	for (unsigned i = 0; i < 60; i++) {
-		double x = (low + high) / 2;
-
-		if (1 - (1 - exp(-x)) / x < mean)
-			low = x;
-		else
-			high = x;
-	}
-	return 1 - exp(-low);
-}
-
-/*
- * Blocks at random, written in ascending order, over and over: each block ahead
- * is dirty with the same chance, so the gaps are geometric.
- */
-static double random_bound(const struct cell *c, const struct cell_device *d,
-	const struct store *s)
-{
-	double chance = share_ahead((double)d->limit / (double)d->size);
-	double ns = 0;
-
-	for (unsigned i = 0; i < 1000; i++) {
-		double others =
-			floor(log(1 - (i + .5) / 1000) / log(1 - chance));
-
-		ns += (double)c->bs * 1e9 /
-			pattern_rate(s, c->bs, (uint64_t)others * c->bs);
-	}
-	return 1000.0 * (double)c->bs * 1e9 / ns;
-}
-
-double cell_bound(const struct cell *c, const struct bed *b)
-{
-	double sum = 0;
-
-	for (unsigned i = 0; i < CELL_DEVICES && c->device[i].model; i++) {
-		const struct cell_device *d = &c->device[i];
-		const struct store *s = engine_store(b[i].engine);
-
-		sum += c->random ? random_bound(c, d, s)
-				 : streams_bound(c, d, s);
-	}
-	return sum;
 }

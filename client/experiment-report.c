@@ -30,35 +30,58 @@ void report_cell(const struct cell *c)
 	fflush(stdout);
 }
 
-static void sum_up(const struct experiment *e, double sum[SIDES], double *bound)
+struct total {
+	double rate[SIDES], bound;
+};
+
+/* Of the cells in pools, or of the others. */
+static struct total sum_up(const struct experiment *e, bool pool)
 {
-	sum[SIDE_BEFORE] = sum[SIDE_AFTER] = *bound = 0;
+	struct total sum = {0};
+
 	for (unsigned i = 0; i < e->ncells; i++) {
-		if (e->cell[i].fast)
+		const struct cell *c = &e->cell[i];
+
+		if (c->fast || cell_in_pool(c) != pool)
 			continue;
 		for (unsigned s = 0; s < SIDES; s++)
-			sum[s] += e->cell[i].rate[s];
-		*bound += e->cell[i].bound;
+			sum.rate[s] += c->rate[s];
+		sum.bound += c->bound;
 	}
+	return sum;
 }
 
 void report_total(const struct experiment *e)
 {
-	double sum[SIDES], bound;
+	static const char *const name[] = {"", " on pools"};
 
-	sum_up(e, sum, &bound);
-	if (bound > 0)
-		printf("%10.2f  %+7.1f%%  %10.2f  %10.2f %5.1f%%  "
-		       "TOTAL write_bw\n",
-			sum[SIDE_BEFORE] / 1e6,
-			percent(sum[SIDE_BEFORE], sum[SIDE_AFTER]),
-			sum[SIDE_AFTER] / 1e6, bound / 1e6,
-			sum[SIDE_AFTER] / bound * 100);
+	for (unsigned pool = 0; pool < 2; pool++) {
+		struct total t = sum_up(e, pool);
+		double before = t.rate[SIDE_BEFORE], after = t.rate[SIDE_AFTER];
+
+		if (t.bound > 0)
+			printf("%10.2f  %+7.1f%%  %10.2f  %10.2f %5.1f%%  "
+			       "TOTAL write_bw%s\n",
+				before / 1e6, percent(before, after),
+				after / 1e6, t.bound / 1e6,
+				after / t.bound * 100, name[pool]);
+	}
+}
+
+static json_t *total_json(const struct experiment *e, bool pool)
+{
+	struct total t = sum_up(e, pool);
+
+	return json_pack("{s:f s:f s:f}", "before_bytes_per_second",
+		t.rate[SIDE_BEFORE], "after_bytes_per_second",
+		t.rate[SIDE_AFTER], "bound_bytes_per_second", t.bound);
 }
 
 static json_t *cell_json(const struct cell *c)
 {
-	return json_pack("{s:s s:f s:f s:f s:b s:O s:O}", "case", c->name,
+	return json_pack("{s:s s:s s:i s:I s:f s:f s:f s:b s:O s:O}", "case",
+		c->name, "placement", cell_in_pool(c) ? "pool" : "raw",
+		"writers", (int)c->writers, "request_bytes", (json_int_t)c->bs,
 		"before_bytes_per_second", c->rate[SIDE_BEFORE],
 		"after_bytes_per_second", c->rate[SIDE_AFTER],
 		"bound_bytes_per_second", c->bound, "in_total", !c->fast,
@@ -69,18 +92,15 @@ static json_t *cell_json(const struct cell *c)
 int report_json(const struct experiment *e)
 {
 	json_t *all, *cells = json_array();
-	double sum[SIDES], bound;
 	int err;
 
 	for (unsigned i = 0; i < e->ncells; i++)
 		json_array_append_new(cells, cell_json(&e->cell[i]));
-	sum_up(e, sum, &bound);
-	all = json_pack("{s:s s:s s:s s:I s:f s:f s:o}", "experiment",
+	all = json_pack("{s:s s:s s:s s:I s:o s:o s:o}", "experiment",
 		"throttle", "before", side_names[SIDE_BEFORE], "after",
 		side_names[SIDE_AFTER], "simulated_seconds",
-		(json_int_t)e->seconds, "total_before_bytes_per_second",
-		sum[SIDE_BEFORE], "total_after_bytes_per_second",
-		sum[SIDE_AFTER], "cells", cells);
+		(json_int_t)e->seconds, "total_raw", total_json(e, false),
+		"total_pool", total_json(e, true), "cells", cells);
 	err = json_dump_file(all, e->json, JSON_COMPACT);
 	json_decref(all);
 	if (err)

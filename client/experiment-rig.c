@@ -14,6 +14,7 @@
 #include "experiment-rig.h"
 
 #define BURST (UINT64_C(1) << 20)
+#define ROLL (UINT64_C(4) << 20)    /* bytes that are trimmed at once */
 #define COPY_NS (NSEC_PER_MSEC / 2) /* for each BURST: 2 GB/s */
 
 static void writer_run(struct bed_writer *w);
@@ -27,9 +28,10 @@ static void place_next(struct bed_writer *w)
 	if (w->bed->config.random)
 		w->pos =
 			w->start + reactor_sim_random(w->bed->loop, slots) * bs;
-	else if (w->pos + 2 * bs > w->end)
-		w->pos = w->start;
-	else
+	else if (w->pos + 2 * bs > w->end) {
+		w->pos = w->trimmed = w->start;
+		w->again = true;
+	} else
 		w->pos += bs;
 }
 
@@ -41,6 +43,10 @@ static void note_answer(struct bed_writer *w)
 		fprintf(stderr, "simulated write failed: %s\n",
 			strerror(-w->req.error));
 		abort();
+	}
+	if (w->req.op == ENGINE_TRIM) {
+		w->trimmed += w->req.length;
+		return;
 	}
 	w->written += w->req.length;
 	w->burst = waited ? 0 : w->burst + w->req.length;
@@ -78,21 +84,41 @@ static bool may_go(struct bed_writer *w)
 	return false;
 }
 
-static bool ask(struct bed_writer *w)
+static void begin(struct bed_writer *w, enum engine_op op)
 {
 	struct engine_request *req = &w->req;
 
 	engine_request_init(req);
-	req->op = ENGINE_WRITE;
-	req->offset = w->pos;
-	req->length = w->bed->config.bs;
+	req->op = op;
 	req->export = w->bed->export;
 	req->client = w->client;
 	req->reactor = w->bed->loop;
 	req->done = answered;
+	w->asked_ns = reactor_now(w->bed->loop);
+}
+
+static bool ask_trim(struct bed_writer *w)
+{
+	uint64_t end = w->pos + ROLL < w->end ? w->pos + ROLL : w->end;
+
+	begin(w, ENGINE_TRIM);
+	w->req.offset = w->trimmed;
+	w->req.length = end - w->trimmed;
+	return engine_submit(&w->req);
+}
+
+static bool ask(struct bed_writer *w)
+{
+	struct engine_request *req = &w->req;
+
+	if (w->bed->config.pool && w->again && !w->bed->config.random &&
+		w->trimmed < w->pos + w->bed->config.bs)
+		return ask_trim(w);
+	begin(w, ENGINE_WRITE);
+	req->offset = w->pos;
+	req->length = w->bed->config.bs;
 	if (engine_payload_share(req, &w->bed->buffer))
 		abort(); /* no memory for a list of addresses */
-	w->asked_ns = reactor_now(w->bed->loop);
 	if (w->rate)
 		w->due_ns += w->bed->config.bs * NSEC_PER_SEC / w->rate;
 	return engine_submit(req);
@@ -121,6 +147,7 @@ static int set_keys(struct engine_config *k, const struct bed_config *c,
 		(unsigned long long)c->background);
 	snprintf(cache, sizeof(cache), "%llu",
 		(unsigned long long)(2 * c->limit + (16 << 20)));
+	k->pool_fresh = c->pool;
 	if (!err)
 		err = engine_config_set(k, "throttle", c->throttle, error);
 	if (!err)
@@ -137,10 +164,11 @@ static int add_writers(struct bed *b)
 {
 	const struct bed_config *c = &b->config;
 	struct engine_info info;
-	uint64_t part;
+	uint64_t part, span;
 
 	engine_export_info(b->export, &info);
 	part = info.size / c->writers >> 20 << 20;
+	span = c->span ? c->span / c->writers >> 20 << 20 : part;
 	for (unsigned i = 0; i < c->writers; i++) {
 		struct bed_writer *w = &b->writer[i];
 		char name[16];
@@ -151,7 +179,7 @@ static int add_writers(struct bed *b)
 		if (!w->client)
 			return -ENOMEM;
 		w->start = c->random ? 0 : i * part;
-		w->end = c->random ? part * c->writers : w->start + part;
+		w->end = c->random ? span * c->writers : w->start + span;
 		w->pos = w->start;
 		w->rate = c->rate ? c->rate[i] : 0;
 		w->due_ns = reactor_now(b->loop);
@@ -242,4 +270,12 @@ uint64_t bed_written(const struct bed *b)
 	for (unsigned i = 0; i < b->config.writers; i++)
 		sum += b->writer[i].written;
 	return sum;
+}
+
+bool bed_filled(const struct bed *b)
+{
+	for (unsigned i = 0; i < b->config.writers; i++)
+		if (!b->writer[i].again)
+			return false;
+	return true;
 }

@@ -7,7 +7,9 @@
  * A writer is a dd: it writes one request after the other, from the start of
  * its own part of the device on, or at random places of it, as fast as it may
  * or at a rate. All write one shared buffer by reference, so that no data is
- * copied anywhere: an hour of a disk takes seconds.
+ * copied anywhere: an hour of a disk takes seconds. At the end of its part a
+ * writer begins anew; on a pool it trims what it comes to, ROLL bytes at a
+ * time, as one that removes an old file for each new one.
  *
  * Several beds may share a loop: devices side by side. Single-threaded;
  * a seed repeats a run exactly.
@@ -27,6 +29,8 @@ struct bed_config {
 	const uint64_t
 		*rate; /* of each writer, bytes/s, 0: no limit; or NULL */
 	bool random;
+	uint64_t pool;    /* the store is a new pool of such a device; 0: raw */
+	uint64_t span;    /* bytes that are written, of all writers; 0: all */
 	uint64_t late_ns; /* the last writer starts so much later */
 };
 
@@ -37,6 +41,8 @@ struct bed_writer {
 	struct reactor_timer timer;
 	uint64_t start, end; /* its part of the device, bytes */
 	uint64_t pos;        /* of the next request */
+	uint64_t trimmed;    /* up to where, in laps after the first */
+	bool again;          /* it has been through its part */
 	uint64_t rate;       /* bytes/s; 0: no limit */
 	uint64_t due_ns;     /* of the next request, with a rate */
 	uint64_t asked_ns;   /* when the present request was */
@@ -72,5 +78,8 @@ double bed_counter(const struct bed *b, const char *name);
 
 /* Bytes answered to all writers. */
 uint64_t bed_written(const struct bed *b);
+
+/* Has every writer been through its part? */
+bool bed_filled(const struct bed *b);
 
 #endif

@@ -31,11 +31,14 @@ static int open_bed(const struct experiment *e, const struct cell *c,
 		.bs = c->bs,
 		.rate = c->rated ? rates : NULL,
 		.random = c->random,
+		.pool = d->pool,
+		.span = d->span,
 	};
 	struct error error = {0};
 
-	snprintf(store, sizeof(store), "sim:%s,null:%llu", d->model,
-		(unsigned long long)d->size);
+	snprintf(store, sizeof(store),
+		d->pool ? "pool:[sim:%s,mem:%llu]" : "sim:%s,null:%llu",
+		d->model, (unsigned long long)d->size);
 	if (bed_open(b, &config, loop, &error))
 		return client_error(EXIT_IO, e->command, "%s", error.text);
 	b->config.store = NULL; /* it was on the stack */
@@ -82,54 +85,96 @@ static json_t *detail_of(struct bed *b, json_t *series)
 
 /* --- a side --------------------------------------------------------------- */
 
-/* Let the time go by, looking now and then. */
-static void let_run(const struct experiment *e, struct bed *beds, unsigned n,
-	uint64_t seconds, json_t **series)
+/* What runs: a bed for each device, all on one loop. */
+struct side_run {
+	const struct experiment *e;
+	struct reactor *loop;
+	struct bed bed[CELL_DEVICES];
+	json_t *series[CELL_DEVICES];
+	double from[CELL_DEVICES]; /* bytes written when the time began */
+	unsigned n;
+};
+
+static int open_all(struct side_run *r, const struct cell *c, enum side side)
 {
-	struct reactor *loop = beds[0].loop;
-	uint64_t start = reactor_now(loop), ns = seconds * NSEC_PER_SEC;
+	r->loop = reactor_sim_new(SEED);
+	if (!r->loop)
+		return client_error(EXIT_IO, r->e->command, "out of memory");
+	while (r->n < CELL_DEVICES && c->device[r->n].model) {
+		int err = open_bed(r->e, c, r->n, side, r->loop, &r->bed[r->n]);
+
+		if (err)
+			return err;
+		r->series[r->n++] = json_array();
+	}
+	return 0;
+}
+
+static void close_all(struct side_run *r)
+{
+	for (unsigned i = 0; i < r->n; i++)
+		bed_close(&r->bed[i]);
+	if (r->loop)
+		reactor_free(r->loop);
+}
+
+/* Before the time begins: a pool is written full. */
+static void fill_first(struct side_run *r, const struct cell *c)
+{
+	while (c->full && !bed_filled(&r->bed[0]))
+		reactor_sim_run_until(
+			r->loop, reactor_now(r->loop) + NSEC_PER_SEC);
+	for (unsigned i = 0; i < r->n; i++) {
+		bed_look(&r->bed[i]);
+		r->from[i] = bed_counter(&r->bed[i], "store_write_bytes");
+	}
+}
+
+/* Let the time go by, looking now and then. */
+static void let_run(struct side_run *r, uint64_t seconds)
+{
+	uint64_t start = reactor_now(r->loop), ns = seconds * NSEC_PER_SEC;
 
 	for (unsigned k = 1; k <= SAMPLES; k++) {
-		reactor_sim_run_until(loop, start + ns * k / SAMPLES);
-		for (unsigned i = 0; i < n && e->json; i++)
-			sample_bed(series[i], &beds[i],
+		reactor_sim_run_until(r->loop, start + ns * k / SAMPLES);
+		for (unsigned i = 0; i < r->n && r->e->json; i++)
+			sample_bed(r->series[i], &r->bed[i],
 				ns * k / SAMPLES / NSEC_PER_MSEC);
 	}
 }
 
+static void note_results(
+	struct side_run *r, struct cell *c, enum side side, uint64_t seconds)
+{
+	c->rate[side] = 0;
+	c->detail[side] = json_array();
+	for (unsigned i = 0; i < r->n; i++) {
+		bed_look(&r->bed[i]);
+		c->rate[side] += (bed_counter(&r->bed[i], "store_write_bytes") -
+					 r->from[i]) /
+			(double)seconds;
+		json_array_append_new(
+			c->detail[side], detail_of(&r->bed[i], r->series[i]));
+	}
+}
+
+uint64_t cell_seconds(const struct experiment *e, const struct cell *c)
+{
+	return c->fast ? (e->seconds + 9) / 10 : e->seconds;
+}
+
 int cell_run(const struct experiment *e, struct cell *c, enum side side)
 {
-	struct reactor *loop = reactor_sim_new(SEED);
-	struct bed beds[CELL_DEVICES];
-	json_t *series[CELL_DEVICES];
-	uint64_t seconds = c->fast ? (e->seconds + 9) / 10 : e->seconds;
-	unsigned n = 0;
-	int err = 0;
+	struct side_run r = {.e = e};
+	uint64_t seconds = cell_seconds(e, c);
+	int err = open_all(&r, c, side);
 
-	if (!loop)
-		return client_error(EXIT_IO, e->command, "out of memory");
-	while (!err && n < CELL_DEVICES && c->device[n].model) {
-		err = open_bed(e, c, n, side, loop, &beds[n]);
-		if (!err)
-			series[n++] = json_array();
-	}
 	if (!err) {
-		c->bound = cell_bound(c, beds);
-		let_run(e, beds, n, seconds, series);
-		c->rate[side] = 0;
-		c->detail[side] = json_array();
+		c->bound = cell_bound(c, r.bed);
+		fill_first(&r, c);
+		let_run(&r, seconds);
+		note_results(&r, c, side, seconds);
 	}
-	while (n--) {
-		if (!err) {
-			bed_look(&beds[n]);
-			c->rate[side] +=
-				bed_counter(&beds[n], "store_write_bytes") /
-				(double)seconds;
-			json_array_insert_new(c->detail[side], 0,
-				detail_of(&beds[n], series[n]));
-		}
-		bed_close(&beds[n]);
-	}
-	reactor_free(loop);
+	close_all(&r);
 	return err;
 }

@@ -27,16 +27,24 @@ struct cell {
 		const char *model; /* "hdd" */
 		uint64_t size;     /* bytes */
 		uint64_t limit, background;
+		uint64_t pool;  /* a pool of such a device, bytes; 0: raw */
+		uint64_t span;  /* bytes that are written of it; 0: all */
 	} device[CELL_DEVICES]; /* a model of NULL ends them */
 	unsigned writers;       /* on each */
 	uint64_t bs;            /* bytes */
 	bool random, rated;
+	bool full; /* it begins when all of the span is written */
 	bool fast; /* not in TOTAL, and for a tenth of the time */
 
 	/* Filled in by running it; bytes a second that reached the devices. */
 	double rate[SIDES], bound;
 	json_t *detail[SIDES];
 };
+
+static inline bool cell_in_pool(const struct cell *c)
+{
+	return c->device[0].pool;
+}
 
 struct experiment {
 	const char *command; /* for messages */
@@ -62,6 +70,8 @@ int experiment_append(struct experiment *e);
 int cells_make(struct experiment *e);
 void cells_free(struct experiment *e);
 
+/* --- experiment-bound.c --------------------------------------------------- */
+
 /* What the devices of a cell can do at most, bytes a second, from their models
  * alone. `b` are its open beds. */
 double cell_bound(const struct cell *c, const struct bed *b);
@@ -69,6 +79,9 @@ double cell_bound(const struct cell *c, const struct bed *b);
 /* --- experiment-run.c ---------------------------------------------------- */
 
 extern const char *const side_names[SIDES];
+
+/* For how long a cell is run. */
+uint64_t cell_seconds(const struct experiment *e, const struct cell *c);
 
 /* Run one side; fills in rate, bound and, if `series`, detail. */
 int cell_run(const struct experiment *e, struct cell *c, enum side side);

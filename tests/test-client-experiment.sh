@@ -30,6 +30,15 @@ is "$(field '[.cells[] | .before[], .after[] | .dirty_peak_bytes <=
 is "$(field '[.cells[] | .after_bytes_per_second <
 	1.05 * .bound_bytes_per_second] | all')" true "nothing beats its bound"
 
+ok "a pool beside raw" weir experiment throttle --seconds 10 \
+	--rows '^(pool/)?thresh=10M/10dd$|UKEY-7G.*/1dd' --json "$tmp/p.json"
+is "$(grep -c TOTAL <<<"$out")" 2 "a sum of raw cases and one of pools"
+like "$out" 'TOTAL write_bw on pools' "the second"
+is "$(jq -r '[.cells[].placement] | join(" ")' "$tmp/p.json")" \
+	"raw pool pool" "each says where it was"
+is "$(jq '.cells[2].after[0].series[0].written_bytes[0] > 6e9' \
+	"$tmp/p.json")" true "a full pool was written full first"
+
 ok "the same again" weir experiment throttle --seconds 20 --rows "$rows"
 is "$out" "$table" "prints the same"
 
