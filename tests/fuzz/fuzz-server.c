@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "../../server/conn.h"
+#include "../../server/errors.h"
 #include "fuzz.h"
 
 #define KEY_NAME "fuzz"
@@ -197,8 +198,9 @@ static unsigned find_key(SSL *ssl, const char *hint, char *name,
 	return KEY_BYTES;
 }
 
-static void no_log(enum log_level level, const char *line)
+static void no_log(void *arg, enum log_level level, const char *line)
 {
+	(void)arg;
 	(void)level;
 	(void)line;
 }
@@ -217,14 +219,18 @@ static void open_server(struct fuzz_server *f, char *socket, char *keys)
 	static char *words[] = {"fuzz", "--unix", NULL, "--threads", "1",
 		"--poll", "0", "--tls", "on", "--tls-psk", NULL, "--exportname",
 		"disk", "store=mem:1M", "cache-size=4M", "inflight-bytes=1M"};
+	struct errors errors = {0};
 	struct error error = {""};
 
 	words[2] = socket;
 	words[10] = keys;
 	if (options_parse(&f->options, sizeof(words) / sizeof(words[0]), words,
-		    &error) ||
-		server_open(&f->server, &f->options, &error)) {
-		fprintf(stderr, "%s\n", error.text);
+		    &errors)) {
+		errors_log(&errors);
+		abort();
+	}
+	if (server_open(&f->server, &f->options, &error)) {
+		log_error("%s", error.text);
 		abort();
 	}
 }
@@ -238,11 +244,11 @@ static struct fuzz_server *make(void)
 	if (!f || !mkdtemp(dir))
 		abort();
 	signal(SIGPIPE, SIG_IGN);
-	log_setup("fuzz", LOG_LEVEL_DEBUG, no_log);
 	snprintf(socket, sizeof(socket), "%s/socket", dir);
 	snprintf(keys, sizeof(keys), "%s/keys", dir);
 	write_key(keys);
 	open_server(f, socket, keys);
+	log_setup("fuzz", LOG_LEVEL_DEBUG, no_log, NULL);
 	unlink(keys);
 	unlink(socket);
 	rmdir(dir);

@@ -132,7 +132,9 @@ static unsigned char *option(
 static size_t handshake(unsigned char *to, enum style style)
 {
 	static const unsigned char go[6];
-	static const char meta[] = "\0\0\0\0\0\0\0\1\0\0\0\17base:allocation";
+	static const char meta[] = "\0\0\0\0\0\0\0\2"
+				   "\0\0\0\17base:allocation"
+				   "\0\0\0\14x-weir:cache";
 	unsigned char *p = nbd_put32(to, 3);
 
 	if (style == STRUCTURED)

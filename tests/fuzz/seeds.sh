@@ -94,7 +94,7 @@ session() {
 	"$1" 2 0 16 0 0
 }
 
-mkdir -p handshake tls transmission spec config
+mkdir -p handshake tls transmission spec config file
 
 # --- handshake, tls -----------------------------------------------------------
 
@@ -254,4 +254,46 @@ dirty-time=-1s
 throttle=
 nothing=1
 dirty-limit=1.5G
+END
+
+# --- file ---------------------------------------------------------------------
+
+cat >file/two-exports <<'END'
+# a comment
+[server]
+port = 10809
+max-connections = 16
+tls = require
+tls-certificates = /etc/pki
+tls-allow = a
+tls-allow = b
+
+[store disk]
+store = raw:/srv/disk.img   ; another
+cache-size = 64M
+
+[export]
+store = disk
+[export second]
+store = disk
+description = the second
+readonly = on
+END
+cat >file/wrong <<'END'
+key = before
+[sever]
+[server name]
+[server]
+prot = 1
+port = 99999999
+[store]
+[store a]
+[store a]
+cache-size = many
+ continued
+[export x
+store = nothing
+[export y]
+store =
+no equals sign
 END
