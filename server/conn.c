@@ -23,6 +23,13 @@
  * goes in one piece. TCP sizes its buffers itself. */
 #define UNIX_SNDBUF (1 << 20)
 
+/* A TCP peer that has gone without a word: probed when it is silent, and given
+ * up when it has acknowledged nothing for USER_TIMEOUT_MS, be it a probe or an
+ * answer; that is also who takes no answer for so long. */
+#define KEEP_IDLE_S 30
+#define KEEP_INTERVAL_S 10
+#define USER_TIMEOUT_MS 120000
+
 /* --- who it is ------------------------------------------------------------ */
 
 static void identify_inet(
@@ -56,12 +63,25 @@ static void identify_unix(struct conn *c, int fd)
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 }
 
+static void set_option(int fd, int level, int name, int value)
+{
+	setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+static void set_up_tcp(int fd)
+{
+	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL_S);
+	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
+}
+
 /* Fill in peer and identity, and set what its kind of socket needs. */
 static void identify(struct conn *c, int fd)
 {
 	struct sockaddr_storage ss;
 	socklen_t len = sizeof(ss);
-	int on = 1;
 
 	if (getpeername(fd, (struct sockaddr *)&ss, &len))
 		ss.ss_family = AF_UNSPEC;
@@ -79,8 +99,41 @@ static void identify(struct conn *c, int fd)
 		identify_unix(c, fd);
 		return;
 	}
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	set_up_tcp(fd);
+}
+
+/* --- turns ---------------------------------------------------------------- */
+
+/* False when it waits for its turn. */
+static bool begin_turn(struct conn *c)
+{
+	if (!list_empty(&c->later_link))
+		return false;
+	c->turn = CONN_TURN;
+	return true;
+}
+
+void conn_turn(struct conn *c)
+{
+	if (begin_turn(c))
+		conn_run(c);
+}
+
+/* Is there more to do that waits for nothing but a turn? */
+static bool has_more(const struct conn *c)
+{
+	if (!list_empty(&c->replies) && !c->tx_blocked)
+		return true;
+	if (c->state != CONN_OPEN)
+		return false;
+	return (c->in.stash.buf && !conn_full(c)) ||
+		(c->transport.more && transmit_wants_input(c));
+}
+
+static void end_turn(struct conn *c)
+{
+	if (conn_turn_over(c) && list_empty(&c->later_link) && has_more(c))
+		list_push_tail(&c->worker->later, &c->later_link);
 }
 
 /* --- events --------------------------------------------------------------- */
@@ -91,6 +144,8 @@ static void conn_readable(struct ev_loop *loop, ev_io *io, int events)
 
 	(void)loop;
 	(void)events;
+	if (!begin_turn(c))
+		return;
 	if (c->state == CONN_HANDSHAKE)
 		handshake_input(c);
 	else
@@ -107,7 +162,7 @@ static void conn_writable(struct ev_loop *loop, ev_io *io, int events)
 	c->tx_blocked = false;
 	if (transport_flush(&c->transport))
 		conn_kill(c);
-	conn_run(c);
+	conn_turn(c);
 }
 
 static void conn_late(struct reactor_timer *timer)
@@ -149,6 +204,8 @@ int conn_new(struct worker *w, int fd)
 	transport_init_socket(&c->transport, fd);
 	identify(c, fd);
 	list_init(&c->ready_link);
+	list_init(&c->later_link);
+	c->turn = CONN_TURN;
 	list_init(&c->replies);
 	ev_io_init(&c->rd, conn_readable, fd, EV_READ);
 	ev_io_init(&c->wr, conn_writable, fd, EV_WRITE);
@@ -250,6 +307,7 @@ static void conn_free(struct conn *c)
 	export_put(c->export);
 	list_remove(&c->link);
 	list_remove(&c->ready_link);
+	list_remove(&c->later_link);
 	pthread_mutex_lock(&s->lock);
 	list_remove(&c->all_link);
 	pthread_mutex_unlock(&s->lock);
@@ -303,7 +361,8 @@ static void watch(struct ev_loop *loop, ev_io *io, bool on)
  * others wait for too, is not read. False if there is nothing. */
 static bool take_more(struct conn *c)
 {
-	if (!c->transport.more || c->state > CONN_OPEN || !wants_input(c))
+	if (!c->transport.more || c->state > CONN_OPEN || conn_turn_over(c) ||
+		!wants_input(c))
 		return false;
 	c->transport.hold = true;
 	if (c->state == CONN_HANDSHAKE)
@@ -326,6 +385,7 @@ void conn_run(struct conn *c)
 		&c->stats.inflight_bytes, c->inflight, memory_order_relaxed);
 	if (conn_settle(c))
 		return;
+	end_turn(c);
 	watch(c->worker->loop, &c->rd, wants_input(c));
 	watch(c->worker->loop, &c->wr, c->tx_blocked || c->transport.unsent);
 }

@@ -23,6 +23,10 @@
  *     before it is freed; one that only read ends at once.
  *  4. The slot (--max-connections) is kept until the engine holds no memory of
  *     a request of the connection any more, and no longer.
+ *  5. A connection is served in turns. When CONN_TURN bytes of it are parsed
+ *     and sent, it waits in worker->later until the loop has looked at the
+ *     others; so one that keeps the loop busy costs the others a turn, and
+ *     not all it can ask for.
  */
 #ifndef WEIR_SERVER_CONN_H
 #define WEIR_SERVER_CONN_H
@@ -33,6 +37,10 @@
 #include "nbd.h"
 #include "server.h"
 #include "transport.h"
+
+/* Bytes of requests and answers in one turn; an answer that has begun may take
+ * it over that once. */
+#define CONN_TURN (2 << 20)
 
 enum conn_state {
 	CONN_HANDSHAKE,
@@ -77,6 +85,7 @@ struct conn {
 	enum conn_state state;
 	struct list link;       /* worker->conns */
 	struct list ready_link; /* worker->ready */
+	struct list later_link; /* worker->later */
 	struct list all_link;   /* server->all */
 	ev_io rd, wr;
 	struct reactor_timer deadline;
@@ -98,6 +107,7 @@ struct conn {
 	size_t tx_off;       /* bytes of the first one that are sent */
 	bool tx_blocked;     /* the socket takes no more */
 
+	int64_t turn; /* bytes left of it */
 	unsigned pending;
 	uint64_t inflight, inflight_limit;
 	uint64_t changes, flushed; /* answered; of these, known durable */
@@ -121,14 +131,22 @@ static inline bool conn_full(const struct conn *c)
 	return c->inflight >= c->inflight_limit;
 }
 
+static inline bool conn_turn_over(const struct conn *c)
+{
+	return c->turn <= 0;
+}
+
 /* --- conn.c --------------------------------------------------------------- */
 
 /* Take over an accepted socket and its slot, and start it on its loop. Loop
  * 0. -ENOMEM: the socket is the caller's still. */
 int conn_new(struct worker *w, int fd);
 
-/* Do all that can be done now: parse, send, move on, perhaps free. */
+/* Do all that can be done in this turn: parse, send, move on, perhaps free. */
 void conn_run(struct conn *c);
+
+/* The same in a new turn, unless it waits for one. */
+void conn_turn(struct conn *c);
 
 /* Have conn_run() called once before the loop waits again. */
 void conn_wake(struct conn *c);

@@ -100,8 +100,7 @@ static void finish(struct request *rq)
 {
 	struct conn *c = rq->conn;
 
-	rxbuf_put(rq->rx);
-	rq->rx = NULL;
+	request_drop_payload(rq);
 	rq->holds_data = rq->type == NBD_CMD_READ && !rq->er.error;
 	if (rq->er.error)
 		conn_count(&c->stats.errors, 1);

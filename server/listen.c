@@ -35,7 +35,7 @@ static void watch_all(struct server *s, bool on)
 
 static bool slots_taken(struct server *s)
 {
-	unsigned max = s->options->max_connections;
+	unsigned max = s->max_connections;
 
 	return max && atomic_load(&s->connections) >= max;
 }

@@ -141,9 +141,15 @@ struct batch {
 	size_t skip; /* bytes of the next answer that are sent already */
 };
 
+/* As much as one call, or one turn, may send? */
+static bool pieces_full(const struct batch *b)
+{
+	return b->niov == WORKER_IOV || b->bytes >= CONN_TURN;
+}
+
 static bool batch_full(const struct batch *b)
 {
-	return b->niov == WORKER_IOV ||
+	return pieces_full(b) ||
 		WORKER_HEADER_BYTES - b->nheaders <
 		sizeof(((struct request *)0)->header);
 }
@@ -187,12 +193,12 @@ static bool add_reply(struct batch *b, const struct request *rq)
 		return false;
 	add_header(b, rq);
 	for (unsigned i = 0; rq->ndata && i < n; i++) {
-		if (b->niov == WORKER_IOV)
+		if (pieces_full(b))
 			return false;
 		add(b, iov[i].iov_base, iov[i].iov_len);
 	}
 	if (rq->ntail) {
-		if (b->niov == WORKER_IOV)
+		if (pieces_full(b))
 			return false;
 		add(b, rq->tail, rq->ntail);
 	}
@@ -231,7 +237,8 @@ void reply_send(struct conn *c)
 	struct batch b;
 	ssize_t sent;
 
-	while (!c->tx_blocked && !list_empty(&c->replies)) {
+	while (!c->tx_blocked && !conn_turn_over(c) &&
+		!list_empty(&c->replies)) {
 		fill(&b, c);
 		sent = transport_writev(&c->transport, c->worker->iov, b.niov);
 		if (sent == -EAGAIN)
@@ -241,6 +248,7 @@ void reply_send(struct conn *c)
 			return;
 		}
 		advance(c, (size_t)sent);
+		c->turn -= sent;
 		/* Till the socket is writable again. */
 		c->tx_blocked = (size_t)sent < b.bytes || c->transport.unsent;
 	}

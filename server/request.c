@@ -29,6 +29,7 @@ struct request *request_new(struct conn *c)
 	rq->own = false;
 	rq->holds_data = false;
 	rq->rx = NULL;
+	rq->copy = NULL;
 	rq->nheader = 0;
 	rq->pieces = NULL;
 	rq->tail = NULL;
@@ -38,6 +39,14 @@ struct request *request_new(struct conn *c)
 	return rq;
 }
 
+void request_drop_payload(struct request *rq)
+{
+	rxbuf_put(rq->rx);
+	free(rq->copy);
+	rq->rx = NULL;
+	rq->copy = NULL;
+}
+
 void request_free(struct request *rq)
 {
 	struct conn *c = rq->conn;
@@ -45,7 +54,7 @@ void request_free(struct request *rq)
 
 	if (rq->holds_data)
 		engine_release(&rq->er);
-	rxbuf_put(rq->rx);
+	request_drop_payload(rq);
 	free(rq->pieces);
 	free(rq->tail);
 	free(rq->extents);

@@ -32,6 +32,7 @@ struct request {
 	bool own;         /* the server's own flush: no answer */
 	bool holds_data;  /* engine_release() is due */
 	struct rxbuf *rx; /* where the payload lies */
+	void *copy;       /* or here; owned */
 	/* The answer: header, the engine's iov or `pieces`, then `tail`. */
 	unsigned nheader;
 	unsigned char header[NBD_EXTENDED_CHUNK_SIZE + 8];
@@ -52,6 +53,9 @@ static inline unsigned request_extents(const struct request *rq)
 
 /* NULL: no memory. */
 struct request *request_new(struct conn *c);
+
+/* The engine has done with the payload. */
+void request_drop_payload(struct request *rq);
 
 /* Let go of all it holds. */
 void request_free(struct request *rq);

@@ -9,6 +9,9 @@
 /* Spare buffers kept; a burst of pinned ones beyond that is given back. */
 #define RXPOOL_SPARE 8U
 
+/* Buffers in use, from which on nothing more is kept in them: 8 MiB. */
+#define RXPOOL_CROWD 32U
+
 void rxpool_init(struct rxpool *pool)
 {
 	*pool = (struct rxpool){0};
@@ -27,6 +30,7 @@ static struct rxbuf *rxbuf_new(struct rxpool *pool)
 			return NULL;
 		b->pool = pool;
 	}
+	pool->nlive++;
 	b->refs = 1;
 	b->pos = 0;
 	return b;
@@ -39,6 +43,7 @@ void rxbuf_put(struct rxbuf *b)
 	if (!b || --b->refs)
 		return;
 	pool = b->pool;
+	pool->nlive--;
 	if (pool->nfree >= RXPOOL_SPARE) {
 		free(b);
 		return;
@@ -62,6 +67,11 @@ struct rxbuf *rxpool_room(struct rxpool *pool, size_t min)
 	rxbuf_put(pool->current);
 	pool->current = b;
 	return b;
+}
+
+bool rxpool_crowded(const struct rxpool *pool)
+{
+	return pool->nlive >= RXPOOL_CROWD;
 }
 
 void rxpool_destroy(struct rxpool *pool)

@@ -15,12 +15,15 @@
  * Rules:
  *  1. Bytes below `pos` are never overwritten while anyone but the loop holds
  *     a reference; when only the loop does, it starts again at 0.
- *  2. Loop thread only: the counts are plain integers.
+ *  2. One small thing that has to stay keeps all of a buffer. When the loop is
+ *     rxpool_crowded(), what stays is copied out instead.
+ *  3. Loop thread only: the counts are plain integers.
  */
 #ifndef WEIR_SERVER_RXBUF_H
 #define WEIR_SERVER_RXBUF_H
 
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define RXBUF_SIZE (256U << 10) /* bytes */
@@ -40,6 +43,7 @@ struct rxpool {
 	struct rxbuf *current;
 	struct rxbuf *free;
 	unsigned nfree;
+	unsigned nlive; /* buffers that are not free */
 };
 
 void rxpool_init(struct rxpool *pool);
@@ -50,6 +54,9 @@ void rxpool_destroy(struct rxpool *pool);
  * buffer, and return it without a new reference; NULL: no memory.
  */
 struct rxbuf *rxpool_room(struct rxpool *pool, size_t min);
+
+/* Are more buffers held than a loop should need? */
+bool rxpool_crowded(const struct rxpool *pool);
 
 static inline struct rxbuf *rxbuf_get(struct rxbuf *b)
 {

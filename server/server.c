@@ -43,16 +43,19 @@ static int open_workers(struct server *s, struct error *error)
 {
 	unsigned n = s->options->threads, cpus = usable_cpus();
 	uint64_t poll_ns = cpus > 1 ? s->options->poll_ns : 0;
+	int r;
 
 	if (!n)
 		n = cpus;
+	r = descriptors_prepare(s->options, n, error);
+	if (r)
+		return r;
 	s->workers = calloc(n, sizeof(*s->workers));
 	if (!s->workers)
 		return error_set(error, -ENOMEM, "no memory");
 	for (; s->nworkers < n; s->nworkers++) {
-		int r = worker_open(
+		r = worker_open(
 			&s->workers[s->nworkers], s, s->nworkers, error);
-
 		if (r)
 			return r;
 		reactor_live_poll(s->workers[s->nworkers].reactor, poll_ns);
@@ -93,6 +96,8 @@ int server_open(struct server *s, const struct options *o, struct error *error)
 		r = open_exports(s, error);
 	if (!r)
 		r = status_open(s, error);
+	if (!r)
+		descriptors_settle(s);
 	return r;
 }
 

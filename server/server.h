@@ -6,6 +6,7 @@
  *   server.c    open, run, signals, the order of the end
  *   export.c    the stores, and the names they are served under
  *   worker.c    a loop on a thread: buffers and connections of its own
+ *   descriptors.c   how many clients there are descriptors for
  *   listen.c    sockets, accepting, handing over to a loop
  *   conn.c      the life of a connection
  *   handshake.c, option.c, meta.c      negotiation
@@ -85,7 +86,9 @@ struct worker {
 	unsigned nfree_requests;
 	struct list conns; /* of struct conn */
 	struct list ready; /* conns with answers to send */
+	struct list later; /* conns whose turn was over, with more to do */
 	ev_prepare prepare;
+	ev_idle again; /* keeps the loop awake for `later` */
 	unsigned met;  /* requests since the loop woke */
 	bool stopping; /* no connection is begun or read any more */
 	bool idle;     /* and the last one has gone */
@@ -129,6 +132,7 @@ struct server {
 	unsigned busy;        /* loops that have connections yet */
 	int result;           /* exit code */
 
+	unsigned max_connections; /* 0: no limit; set before the loops run */
 	_Atomic unsigned connections; /* slots taken */
 	_Atomic bool accept_waits;    /* for a slot */
 
@@ -201,6 +205,16 @@ void worker_kill(struct worker *w);
 void worker_check_idle(struct worker *w);
 
 void worker_close(struct worker *w);
+
+/* --- descriptors.c -------------------------------------------------------- */
+
+/* Before anything is opened: see that there are descriptors for it. -EMFILE
+ * with `error` filled. */
+int descriptors_prepare(
+	const struct options *o, unsigned loops, struct error *error);
+
+/* All is open: set s->max_connections to what there are descriptors for. */
+void descriptors_settle(struct server *s);
 
 /* --- listen.c ------------------------------------------------------------- */
 

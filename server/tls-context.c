@@ -9,6 +9,7 @@
  * list below, in 1.3 all are, and a pre-shared key is used with a
  * Diffie-Hellman exchange (psk_dhe_ke) only, which is OpenSSL's default. AES
  * with 128 bits first: it costs least where there are instructions for it.
+ * A connection that is silent keeps no buffer of OpenSSL's.
  * No tickets and no session cache: a connection lives for days, its handshake
  * need not be cheap, and nothing has to be kept secret for longer than it.
  */
@@ -149,7 +150,7 @@ static int set_policy(SSL_CTX *ctx, struct error *error)
 			SSL_OP_CIPHER_SERVER_PREFERENCE |
 			SSL_OP_PRIORITIZE_CHACHA);
 	SSL_CTX_set_mode(ctx,
-		SSL_MODE_ENABLE_PARTIAL_WRITE |
+		SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS |
 			SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	/* Without the name of a session's context, OpenSSL refuses a

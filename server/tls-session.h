@@ -62,7 +62,6 @@ struct tls_session {
 	bool key_unknown;  /* `key_name` is in no file */
 	char key_name[64]; /* printable; "" if no key was named */
 	char identity[128];
-	unsigned char record[TLS_RECORD]; /* small pieces become one record */
 };
 
 /* --- tls-context.c -------------------------------------------------------- */

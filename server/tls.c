@@ -210,6 +210,7 @@ static size_t gather_record(
 static ssize_t tls_writev(struct transport *t, const struct iovec *iov, int n)
 {
 	struct tls_session *s = t->tls;
+	unsigned char record[TLS_RECORD]; /* small pieces become one */
 	struct gather g = {iov, n, 0};
 	size_t taken = 0;
 
@@ -225,7 +226,7 @@ static ssize_t tls_writev(struct transport *t, const struct iovec *iov, int n)
 			push(t);
 		if (s->io_error || !tls_wire_has_room(s))
 			break;
-		length = gather_record(&g, s->record, &data);
+		length = gather_record(&g, record, &data);
 		if (!length)
 			break;
 		r = SSL_write_ex(s->ssl, data, length, &done);
@@ -258,7 +259,6 @@ static void session_free(struct tls_session *s)
 	tls_wire_free(&s->out);
 	if (s->context)
 		tls_context_put(s->context);
-	OPENSSL_cleanse(s->record, sizeof(s->record));
 	free(s);
 }
 

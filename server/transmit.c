@@ -16,10 +16,12 @@
  *  2. The next request is parsed only while less than inflight_limit is in
  *     flight; what was read beyond stays where it is (`stash`), and the
  *     socket is not read. Requests behind a parked write are served till then.
+ *     The same when its turn is over, until the next.
  *  3. A request that is not whole keeps no receive buffer: a part of a header
  *     moves to the connection.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "request.h"
 
@@ -102,6 +104,22 @@ static void payload_done(struct conn *c)
 	dispatch_submit(rq);
 }
 
+/* Cut the pieces down to that many bytes; how many there are. */
+static size_t clip(struct iovec *iov, int *n, size_t max)
+{
+	size_t sum = 0;
+
+	for (int i = 0; i < *n; i++) {
+		if (iov[i].iov_len >= max - sum) {
+			iov[i].iov_len = max - sum;
+			*n = i + 1;
+			return max;
+		}
+		sum += iov[i].iov_len;
+	}
+	return sum;
+}
+
 /*
  * One read: first the rest of a payload, then behind the loop's data. `at` is
  * set to what came there, `more` if there was room for no more. Bytes read, 0
@@ -112,7 +130,7 @@ static ssize_t receive(struct conn *c, struct cursor *at, bool *more)
 	struct conn_input *in = &c->in;
 	struct iovec *iov = c->worker->iov;
 	struct rxbuf *b = rxpool_room(&c->worker->rx, READ_ROOM);
-	size_t room, part;
+	size_t room, want, part;
 	ssize_t got;
 	int n;
 
@@ -121,14 +139,18 @@ static ssize_t receive(struct conn *c, struct cursor *at, bool *more)
 	at->buf = b;
 	at->p = at->end = b->data + b->pos;
 	n = payload_iov(c, iov, WORKER_IOV - 1);
+	want = clip(iov, &n, CONN_TURN);
 	room = in->large ? READ_TAIL : RXBUF_SIZE - b->pos - in->nhead;
+	if (n && want < in->rest) /* what follows is payload still */
+		room = 0;
 	iov[n].iov_base = at->p + in->nhead;
 	iov[n].iov_len = room;
 	got = transport_readv(&c->transport, iov, n + 1);
 	if (got <= 0)
 		return got;
 	part = 0;
-	*more = (size_t)got == room + (n ? in->rest : 0);
+	c->turn -= got;
+	*more = (size_t)got == room + want;
 	if (n) {
 		part = (size_t)got < in->rest ? (size_t)got : in->rest;
 		payload_advance(c, part);
@@ -165,6 +187,19 @@ static int write_direct(struct conn *c, struct request *rq, struct cursor *at)
 	return 0;
 }
 
+/* Where many buffers are held, memory of its own for a payload, of which
+ * `have` bytes are here. False: it stays where it is. */
+static bool copy_out(struct request *rq, const struct cursor *at, size_t have)
+{
+	if (!rxpool_crowded(&rq->conn->worker->rx))
+		return false;
+	rq->copy = malloc(rq->length);
+	if (!rq->copy)
+		return false;
+	rq->er.buf = memcpy(rq->copy, at->p, have);
+	return true;
+}
+
 /* Keep room for the rest right behind the part that is there; if others have
  * read there since, or the buffer ends, move to where there is room. */
 static int write_behind(struct conn *c, struct request *rq, struct cursor *at)
@@ -172,6 +207,11 @@ static int write_behind(struct conn *c, struct request *rq, struct cursor *at)
 	size_t have = (size_t)(at->end - at->p);
 	struct rxbuf *b = at->buf;
 
+	if (copy_out(rq, at, have)) {
+		payload_begin(c, rq);
+		c->in.rest -= have;
+		return 0;
+	}
 	if (at->end == b->data + b->pos &&
 		RXBUF_SIZE - b->pos >= rq->length - have) {
 		rq->er.buf = at->p;
@@ -193,8 +233,10 @@ static int write_behind(struct conn *c, struct request *rq, struct cursor *at)
  * as long as the engine needs it. */
 static void write_whole(struct request *rq, struct cursor *at)
 {
-	rq->er.buf = at->p;
-	rq->rx = rxbuf_get(at->buf);
+	if (!copy_out(rq, at, rq->length)) {
+		rq->er.buf = at->p;
+		rq->rx = rxbuf_get(at->buf);
+	}
 	at->p += rq->length;
 	dispatch_submit(rq);
 }
@@ -208,14 +250,20 @@ static void write_skip(struct conn *c, struct request *rq, int error)
 	c->in.large = false;
 }
 
+/* Bytes more in flight. */
+static void charge(struct request *rq, uint64_t bytes)
+{
+	rq->cost += bytes;
+	rq->conn->inflight += bytes;
+}
+
 static void take_write(struct conn *c, struct request *rq, struct cursor *at)
 {
 	bool direct = rq->length >= DIRECT_MIN;
 	int r;
 
 	c->in.large = direct;
-	rq->cost += rq->length;
-	c->inflight += rq->length;
+	charge(rq, rq->length);
 	if (rq->length <= (size_t)(at->end - at->p)) {
 		write_whole(rq, at);
 		return;
@@ -249,12 +297,24 @@ static bool skip_payload(struct conn *c, struct cursor *at)
 	return true;
 }
 
+/* Memory that the answer needs. */
+static uint64_t request_room(const struct request *rq)
+{
+	const struct conn *c = rq->conn;
+
+	if (rq->type == NBD_CMD_READ)
+		return rq->length;
+	if (rq->type == NBD_CMD_BLOCK_STATUS)
+		return request_extents(rq) * sizeof(*rq->extents) *
+			(1 + (uint64_t)__builtin_popcount(c->contexts));
+	return 0;
+}
+
 static void take_other(struct conn *c, struct request *rq)
 {
-	if (rq->type == NBD_CMD_READ) {
-		rq->cost += rq->length;
-		c->inflight += rq->length;
-	}
+	charge(rq, request_room(rq));
+	if (rq->type == NBD_CMD_READ)
+		c->turn -= (int64_t)rq->length;
 	dispatch_submit(rq);
 }
 
@@ -313,6 +373,7 @@ static void take_request(struct conn *c, struct cursor *at)
 	rq->cost = REQUEST_COST;
 	c->worker->met++;
 	c->inflight += REQUEST_COST;
+	c->turn -= REQUEST_COST;
 	error = dispatch_check(rq);
 	if (!error)
 		dispatch_prepare(rq);
@@ -348,7 +409,7 @@ static void parse(struct conn *c, struct cursor *at)
 			keep_head(c, at);
 			return;
 		}
-		if (conn_full(c)) {
+		if (conn_full(c) || conn_turn_over(c)) {
 			put_by(c, at);
 			return;
 		}
@@ -385,7 +446,7 @@ static bool input_once(struct conn *c)
 	if (c->in.cur && !c->in.skip && !c->in.rest)
 		payload_done(c);
 	parse(c, &at);
-	return more && transmit_wants_input(c);
+	return more && !conn_turn_over(c) && transmit_wants_input(c);
 }
 
 void transmit_input(struct conn *c)
@@ -419,7 +480,8 @@ bool transmit_resume(struct conn *c)
 {
 	struct cursor at = c->in.stash;
 
-	if (c->state != CONN_OPEN || !at.buf || conn_full(c))
+	if (c->state != CONN_OPEN || !at.buf || conn_full(c) ||
+		conn_turn_over(c))
 		return false;
 	c->in.stash = (struct cursor){0};
 	parse(c, &at);

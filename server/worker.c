@@ -4,7 +4,9 @@
  *
  * Answers to requests that completed later than they were read are sent
  * together: the connections wait in `ready` until the loop has run all that
- * was due, and are served by a prepare watcher, just before it would wait.
+ * was due, and are served by a prepare watcher, just before it would wait. So
+ * are those whose turn was over: one turn each, and sockets are looked at
+ * before the next.
  */
 #include <errno.h>
 #include <signal.h>
@@ -16,14 +18,29 @@
 static void worker_prepare(struct ev_loop *loop, ev_prepare *p, int events)
 {
 	struct worker *w = container_of(p, struct worker, prepare);
-	struct list *node;
+	struct list later, *node;
 
-	(void)loop;
 	(void)events;
+	list_init(&later);
+	list_splice_tail(&later, &w->later);
+	while ((node = list_pop_head(&later)))
+		conn_turn(list_entry(node, struct conn, later_link));
 	while ((node = list_pop_head(&w->ready)))
-		conn_run(list_entry(node, struct conn, ready_link));
+		conn_turn(list_entry(node, struct conn, ready_link));
+	if (list_empty(&w->later))
+		ev_idle_stop(loop, &w->again);
+	else
+		ev_idle_start(loop, &w->again);
 	reactor_live_met(w->reactor, w->met);
 	w->met = 0;
+}
+
+/* That it is active is all it is for. */
+static void worker_again(struct ev_loop *loop, ev_idle *idle, int events)
+{
+	(void)loop;
+	(void)idle;
+	(void)events;
 }
 
 /* --- the end -------------------------------------------------------------- */
@@ -99,10 +116,12 @@ int worker_open(
 	rxpool_init(&w->rx);
 	list_init(&w->conns);
 	list_init(&w->ready);
+	list_init(&w->later);
 	w->drain_task.fn = worker_do_drain;
 	w->drained_task.fn = worker_drained;
 	w->kill_task.fn = worker_do_kill;
 	w->idle_task.fn = worker_is_idle;
+	ev_idle_init(&w->again, worker_again);
 	ev_prepare_init(&w->prepare, worker_prepare);
 	ev_prepare_start(w->loop, &w->prepare);
 	return 0;
@@ -139,6 +158,7 @@ void worker_close(struct worker *w)
 {
 	if (!w->reactor)
 		return;
+	ev_idle_stop(w->loop, &w->again);
 	ev_prepare_stop(w->loop, &w->prepare);
 	rxpool_destroy(&w->rx);
 	while (w->free_requests) {
