@@ -10,11 +10,13 @@ cd "${1:?a folder}"
 
 # n BITS NUMBER...: big-endian. s TEXT, z COUNT: bytes.
 n() {
-	local digits=$(($1 / 4)) number hex
+	local bits=$1 number shift text
 	shift
 	for number; do
-		printf -v hex "%0${digits}x" "$number"
-		printf '%b' "$(sed 's/../\\x&/g' <<<"$hex")"
+		for ((shift = bits - 8; shift >= 0; shift -= 8)); do
+			printf -v text '\\x%02x' $((number >> shift & 255))
+			printf '%b' "$text"
+		done
 	done
 }
 s() { printf '%s' "$1"; }
