@@ -284,6 +284,9 @@ weir_settled() {
 	[ -s "$pidfile" ] || gone "$weir_pid"
 }
 
+# What runs the front end, as prlimit: a prefix that execs.
+weir_under=()
+
 launch_weir() {
 	local name=${weir_name:-weir} pidfile command
 	ctl=$tmp/$name.ctl
@@ -291,7 +294,7 @@ launch_weir() {
 	pidfile=$tmp/$name.pid
 	rm -f "$pidfile"
 	front_end "$@"
-	background "${command[@]}" 2>>"$weir_log"
+	background "${weir_under[@]}" "${command[@]}" 2>>"$weir_log"
 	weir_pid=$!
 	wait_until 10 weir_settled
 	[ -s "$pidfile" ] || bail "cannot start: ${command[*]}"

@@ -14,7 +14,8 @@
 /* No path, and no kind of store but these? */
 static bool is_harmless(const char *spec)
 {
-	static const char *const kinds[] = {"mem", "null", "sim", "fault"};
+	static const char *const kinds[] = {
+		"mem", "null", "sim", "fault", "stripe"};
 	const char *p = spec;
 
 	if (strchr(spec, '/'))

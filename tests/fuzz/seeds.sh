@@ -222,6 +222,7 @@ sim:latency=1ms,depth=2,seek=2ms,mem:3K
 fault:delay=1s,[sim:latency=1ms,depth=2,mem:3K]
 fault:[sim:depth=2,[fault:seed=1,[mem:512]]]
 fault:error=EIO,op=write,after=3,[mem:1M]
+stripe:64K,mem:1M,[sim:depth=2,mem:1M]
 sim:depth=2,[mem:1M
 sim:[mem:1M]x
 END
