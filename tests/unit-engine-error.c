@@ -276,6 +276,62 @@ static void shutdown_waits_for_a_store_that_gets_well(void **state)
 
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
+/* --- a member of a stripe --------------------------------------------------- */
+
+#define CHUNK (64 * KIB)
+
+static int setup_stripe(void **state)
+{
+	struct rig *r = rig_new(4 * MIB);
+
+	free(r->config.store);
+	r->config.store =
+		strdup("stripe:64K,[mem:2M],[fault:record=on,mem:2M]");
+	r->config.cache_size = 2 * MIB;
+	r->config.error_timeout_ns = 60 * NSEC_PER_SEC;
+	rig_open(r);
+	r->store = store_member(r->store, 1);
+	*state = r;
+	return 0;
+}
+
+static void a_failed_member_fails_writes_of_its_own_part(void **state)
+{
+	struct rig *r = *state;
+
+	rig_break(r, STORE_WRITE, 0);
+	assert_int_equal(rig_write(r, 2, 0, 8 * CHUNK), 0);
+	assert_int_equal(rig_flush(r), -EIO);
+	rig_run(r, 100 * NSEC_PER_SEC);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(
+			rig_write(r, 3, i * CHUNK, CHUNK), i % 2 ? -EIO : 0);
+	assert_int_equal(rig_write(r, 3, CHUNK, CHUNK / 2), -EIO);
+	/* So it stays, however often it is tried. */
+	rig_run(r, 100 * NSEC_PER_SEC);
+	assert_int_equal(rig_write(r, 4, 2 * CHUNK, CHUNK), 0);
+	assert_int_equal(rig_write(r, 4, 3 * CHUNK, CHUNK), -EIO);
+	rig_mend(r);
+	rig_run(r, 20 * NSEC_PER_SEC);
+	assert_int_equal(rig_flush(r), 0);
+	assert_true(rig_sees(r, 4, 2 * CHUNK, CHUNK));
+	assert_true(rig_sees(r, 2, 3 * CHUNK, CHUNK));
+	assert_int_equal(rig_write(r, 5, 3 * CHUNK, CHUNK), 0);
+}
+
+static void a_failed_member_fails_reads_of_its_own_part_at_once(void **state)
+{
+	struct rig *r = *state;
+
+	rig_break(r, STORE_READ, 0);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(rig_do(r, ENGINE_READ, 0, i * CHUNK, CHUNK),
+			i % 2 ? -EIO : 0);
+	assert_int_equal(rig_do(r, ENGINE_READ, 0, CHUNK / 2, CHUNK), -EIO);
+	rig_mend(r);
+	assert_int_equal(rig_do(r, ENGINE_READ, 0, 0, 4 * CHUNK), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +351,12 @@ int main(void)
 		T(full_store_fails_flushes_and_works_again_with_space),
 		cmocka_unit_test(shutdown_gives_up_after_its_timeout),
 		cmocka_unit_test(shutdown_waits_for_a_store_that_gets_well),
+		cmocka_unit_test_setup_teardown(
+			a_failed_member_fails_writes_of_its_own_part,
+			setup_stripe, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_failed_member_fails_reads_of_its_own_part_at_once,
+			setup_stripe, teardown),
 	};
 
 	log_setup("unit-engine-error", LOG_LEVEL_ERROR, NULL, NULL);

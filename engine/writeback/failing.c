@@ -3,15 +3,36 @@
  * failing.c: ranges whose writes fail: when to try again, and since when.
  *
  * A short array, searched from front to back: it is empty but in trouble.
- * When it is full, new trouble widens the last entry.
+ * When it is full, new trouble widens the last entry. Of a store with members
+ * (store.h) an entry is of one member, and the others are none of its trouble.
  */
 #include <string.h>
 
 #include "writeback-impl.h"
 
-static bool overlap(const struct wb_failing *f, uint64_t offset, uint64_t end)
+/* Is part of [offset, end) on that member? */
+static bool touches(const struct writeback *wb, unsigned member,
+	uint64_t offset, uint64_t end)
 {
-	return f->offset < end && offset < f->end;
+	const struct store_info *info = &wb->placement->info;
+	uint64_t first, count;
+
+	if (info->members < 2)
+		return true;
+	first = offset / info->chunk;
+	count = (end - 1) / info->chunk - first + 1;
+	return (member + info->members - first % info->members) %
+		info->members <
+		count;
+}
+
+static bool overlap(const struct writeback *wb, const struct wb_failing *f,
+	uint64_t offset, uint64_t end)
+{
+	if (f->offset >= end || offset >= f->end)
+		return false;
+	return touches(wb, f->member, offset > f->offset ? offset : f->offset,
+		end < f->end ? end : f->end);
 }
 
 static void widen(struct wb_failing *f, uint64_t offset, uint64_t end)
@@ -32,18 +53,35 @@ static void back_off(struct wb_failing *f, uint64_t now)
 	f->retry_ns = now + f->delay_ns;
 }
 
-void failing_add(struct writeback *wb, uint64_t offset, uint64_t end)
+/* Where trouble of a member is noted; NULL: apart. */
+static struct wb_failing *entry_for(
+	struct writeback *wb, unsigned member, uint64_t offset, uint64_t end)
 {
-	uint64_t now = reactor_now(wb->loop);
-	SCOPED_LOCK(&wb->failing_lock);
 	unsigned n = atomic_load(&wb->nfailing);
+	struct wb_failing *same = NULL;
 
 	for (unsigned i = 0; i < n; i++) {
 		struct wb_failing *f = &wb->failing[i];
 
-		if (!overlap(f, offset, end) &&
-			!(n == FAILING_MAX && i == n - 1))
+		if (f->member != member)
 			continue;
+		same = f;
+		if (overlap(wb, f, offset, end))
+			return f;
+	}
+	if (n < FAILING_MAX)
+		return NULL;
+	return same ? same : &wb->failing[n - 1];
+}
+
+static void add_member(
+	struct writeback *wb, unsigned member, uint64_t offset, uint64_t end)
+{
+	struct wb_failing *f = entry_for(wb, member, offset, end);
+	uint64_t now = reactor_now(wb->loop);
+	unsigned n = atomic_load(&wb->nfailing);
+
+	if (f) {
 		widen(f, offset, end);
 		back_off(f, now);
 		return;
@@ -51,11 +89,24 @@ void failing_add(struct writeback *wb, uint64_t offset, uint64_t end)
 	wb->failing[n] = (struct wb_failing){
 		.offset = offset,
 		.end = end,
+		.member = member,
 		.since_ns = now,
 		.retry_ns = now + RETRY_FIRST_NS,
 		.delay_ns = RETRY_FIRST_NS,
 	};
 	atomic_store(&wb->nfailing, n + 1);
+}
+
+/* Of all members that the range is on, any may be who fails: the next try is
+ * for each by itself (wb_run_stop()). */
+void failing_add(struct writeback *wb, uint64_t offset, uint64_t end)
+{
+	unsigned members = wb->placement->info.members;
+	SCOPED_LOCK(&wb->failing_lock);
+
+	for (unsigned m = 0; m < (members ? members : 1); m++)
+		if (touches(wb, m, offset, end))
+			add_member(wb, m, offset, end);
 }
 
 /* Take [offset, end) out of entry i; true if nothing is left of it. A hole in
@@ -87,7 +138,9 @@ void failing_clear(struct writeback *wb, uint64_t offset, uint64_t end)
 	for (unsigned i = 0; i < n;) {
 		struct wb_failing *f = &wb->failing[i];
 
-		if (overlap(f, offset, end) && cut(f, offset, end))
+		if (overlap(wb, f, offset, end) &&
+			(cut(f, offset, end) ||
+				!touches(wb, f->member, f->offset, f->end)))
 			*f = wb->failing[--n];
 		else
 			i++;
@@ -109,7 +162,7 @@ bool failing_waits(struct writeback *wb, uint64_t offset, uint64_t end)
 	SCOPED_LOCK(&wb->failing_lock);
 
 	for (unsigned i = 0; i < atomic_load(&wb->nfailing); i++) {
-		if (overlap(&wb->failing[i], offset, end) &&
+		if (overlap(wb, &wb->failing[i], offset, end) &&
 			now < wb->failing[i].retry_ns)
 			return true;
 	}
@@ -124,7 +177,7 @@ bool writeback_torn(struct writeback *wb, uint64_t offset, uint64_t end)
 	SCOPED_LOCK(&wb->failing_lock);
 
 	for (unsigned i = 0; i < atomic_load(&wb->nfailing); i++) {
-		if (overlap(&wb->failing[i], offset, end))
+		if (overlap(wb, &wb->failing[i], offset, end))
 			return true;
 	}
 	return false;
@@ -161,7 +214,7 @@ static __attribute__((noinline)) bool failing_for_long(
 	for (unsigned i = 0; i < atomic_load(&wb->nfailing); i++) {
 		const struct wb_failing *f = &wb->failing[i];
 
-		if (overlap(f, offset, end) && now - f->since_ns >= timeout)
+		if (overlap(wb, f, offset, end) && now - f->since_ns >= timeout)
 			return true;
 	}
 	return false;

@@ -83,6 +83,16 @@ uint64_t wb_run_background(const struct writeback *wb)
 	return run_most(wb, wb_depth(wb) / 2);
 }
 
+uint64_t wb_run_stop(const struct writeback *wb, uint64_t at)
+{
+	const struct store_info *info = &wb->placement->info;
+
+	if (info->members < 2 || !atomic_load(&wb->nfailing) ||
+		cache_block_size(wb->cache) > info->chunk)
+		return UINT64_MAX;
+	return (at / info->chunk + 1) * info->chunk;
+}
+
 /*
  * A store serves what it is given first first. So what is dirty waits here,
  * and no more than inflight_max is ahead of a read that comes now. (A block

@@ -206,14 +206,20 @@ static uint64_t range_write_region(
 
 	while (from < s->end) {
 		struct wb_io *x = wb_io_get(wb);
+		uint64_t stop;
 
 		if (!x)
 			return next;
-		if (cache_take_dirty(wb->cache, from,
-			    next < s->end ? next : s->end, s->end,
-			    wb_run_max(wb), s->epoch, &x->run)) {
+		stop = wb_run_stop(wb, from);
+		if (stop > s->end)
+			stop = s->end;
+		if (cache_take_dirty(wb->cache, from, next < stop ? next : stop,
+			    stop, wb_run_max(wb), s->epoch, &x->run)) {
 			wb_io_put(wb, x);
-			return next;
+			if (stop >= next || stop == s->end)
+				return next;
+			from = stop;
+			continue;
 		}
 		x->sync = s;
 		x->stable = s->stable && wb->placement->info.can_fua;

@@ -36,28 +36,51 @@ void walk_end(struct wb_walk *w)
 	*w = (struct wb_walk){0};
 }
 
+/*
+ * Find and take a run up to `end`. Of what fails apart by itself, and what
+ * waits for its next try is passed over. 0, -ENOENT or -EBUSY.
+ */
+static int find(struct writeback *wb, struct wb_walk *w, uint64_t end,
+	bool skip_failing, struct cache_run *run)
+{
+	uint64_t max = w->background ? wb_run_background(wb) : wb_run_max(wb);
+	uint64_t stop;
+
+	for (;; w->pos = stop) {
+		int err = -ENOENT;
+
+		stop = wb_run_stop(wb, w->pos);
+		if (!skip_failing || stop == UINT64_MAX ||
+			!failing_waits(wb, w->pos, stop))
+			err = cache_take_dirty(wb->cache, w->pos,
+				stop < end ? stop : end, stop, max, w->epoch,
+				run);
+		if (err == -EBUSY)
+			w->busy = true;
+		if (!err || stop >= end)
+			return err;
+	}
+}
+
 /* Take one run of the region that starts at `region`; 0, -ENOENT when there
  * is no more of it, -ENOMEM. */
-static int take(struct writeback *wb, struct wb_walk *w, uint64_t region)
+static int take(struct writeback *wb, struct wb_walk *w, uint64_t region,
+	bool skip_failing)
 {
 	struct wb_io *x = wb_io_get(wb);
-	int err;
+	uint64_t from;
 
 	if (!x)
 		return -ENOMEM;
 	if (w->pos < region)
 		w->pos = region;
-	err = cache_take_dirty(wb->cache, w->pos,
-		region + cache_span(wb->cache), UINT64_MAX,
-		w->background ? wb_run_background(wb) : wb_run_max(wb),
-		w->epoch, &x->run);
-	if (err) {
-		if (err == -EBUSY)
-			w->busy = true;
+	from = w->pos;
+	if (find(wb, w, region + cache_span(wb->cache), skip_failing,
+		    &x->run)) {
 		wb_io_put(wb, x);
 		return -ENOENT;
 	}
-	if (x->run.offset != w->pos)
+	if (x->run.offset != from)
 		w->streak = 0;
 	w->streak += x->run.end - x->run.offset;
 	w->pos = x->run.end;
@@ -107,10 +130,11 @@ int walk_step(struct writeback *wb, struct wb_walk *w, bool skip_failing)
 		bool skip = w->pos >= region + span;
 		int err = -ENOENT;
 
-		if (skip_failing && failing_waits(wb, region, region + span))
+		if (skip_failing && wb_run_stop(wb, region) == UINT64_MAX &&
+			failing_waits(wb, region, region + span))
 			skip = true;
 		if (!skip)
-			err = take(wb, w, region);
+			err = take(wb, w, region, skip_failing);
 		if (err != -ENOENT)
 			return err;
 		move_on(wb, w);

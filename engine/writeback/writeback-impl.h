@@ -51,9 +51,11 @@ struct wb_io {
 	struct iovec iov[RUN_IOV];
 };
 
-/* A range whose writes fail. Under the failing lock. */
+/* A range whose writes fail: what of it is on one member, if the store has
+ * some (store.h). Under the failing lock. */
 struct wb_failing {
 	uint64_t offset, end;
+	unsigned member;
 	uint64_t since_ns, retry_ns, delay_ns;
 };
 
@@ -211,6 +213,9 @@ void wb_io_put(struct writeback *wb, struct wb_io *x);
 void wb_io_submit(struct writeback *wb, struct wb_io *x);
 void wb_io_free_all(struct writeback *wb);
 uint64_t wb_run_max(const struct writeback *wb);
+/* Where a run from `at` on has to end: while writes fail, at the end of what
+ * fails together. UINT64_MAX: anywhere. */
+uint64_t wb_run_stop(const struct writeback *wb, uint64_t at);
 /* Is there room for one more write that nobody waits for by itself? */
 bool wb_room(const struct writeback *wb);
 uint64_t wb_run_background(const struct writeback *wb);
