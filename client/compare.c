@@ -63,7 +63,7 @@ static double percent(double before, double after)
 {
 	if (before == after)
 		return 0;
-	return before ? (after / before - 1) * 100 : INFINITY;
+	return before != 0 ? (after / before - 1) * 100 : INFINITY;
 }
 
 static bool is_worse(const struct compare *c, enum results_better better,
@@ -228,7 +228,7 @@ static int print_main(struct compare *c)
 static bool all_zero(const struct compare *c, const struct row *r)
 {
 	for (unsigned i = 0; i < c->ncolumns; i++)
-		if (r->value[i] && *r->value[i])
+		if (r->value[i] && *r->value[i] != 0)
 			return false;
 	return true;
 }
