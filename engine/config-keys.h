@@ -49,6 +49,8 @@ enum key_kind {
 #define OR_OFF(type) type, .off = true
 /* One of these that engine_set() may change (set.c). */
 #define LIVE(type) type, .live = true
+/* One of these that is the default of an export's own. */
+#define OF_EXPORT(type) type, .of_export = true
 
 /* --- the table ------------------------------------------------------------ */
 
@@ -63,7 +65,8 @@ enum key_kind {
 		"pool:SPEC," IND "stripe:CHUNK,[A],[B],..., an NBD URI (a "    \
 		"remote export)," IND "exec:COMMAND (an NBD server to "        \
 		"start); see weir-stores(7)")                                  \
-	X(cache, "cache", "MODE", ENUM("writeback", "writethrough", "none"),   \
+	X(cache, "cache", "MODE",                                              \
+		OF_EXPORT(ENUM("writeback", "writethrough", "none")),          \
 		"writeback (default), writethrough or none")                   \
 	X(detect_zeroes, "detect-zeroes", "off|on|unmap",                      \
 		LIVE(ENUM("off", "on", "unmap")),                              \
@@ -129,7 +132,7 @@ struct key {
 	const char *const *words; /* ENUM; NULL ends it */
 	size_t percent_at;        /* SHARE; of the other member */
 	uint32_t min;             /* POWER and SIZE: bytes */
-	bool off, live;
+	bool off, live, of_export;
 };
 
 /* --- config-parse.c ------------------------------------------------------- */
@@ -137,6 +140,14 @@ struct key {
 /* May the key be changed while the store is open? 0, or -EINVAL with `error`
  * filled, naming the nearest if there is no such key. */
 int config_check_live(const char *key, const char *value, struct error *error);
+
+/* Are the values of a key the same? */
+bool config_same(const struct key *k, const struct engine_config *a,
+	const struct engine_config *b);
+
+/* Take over the value of a key that is no text, and whether it was given. */
+void config_copy(const struct key *k, struct engine_config *to,
+	const struct engine_config *from);
 
 /* The n-th key, or NULL after the last. */
 const struct key *config_key(unsigned n);

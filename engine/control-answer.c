@@ -52,11 +52,43 @@ static void cmd_stats(
 	}
 }
 
+static void answer_error(json_t *j, const char *what, const char *name)
+{
+	json_object_set_new(j, "error",
+		json_sprintf("%s%s%.64s", what, *name ? ": " : "", name));
+}
+
+/* The stores that "store" names, or all: [*first, *end). False with the answer
+ * made if there is none of that name. */
+static bool choose(const struct control_config *ctl, const json_t *asked,
+	json_t *j, unsigned *first, unsigned *end)
+{
+	const json_t *which = json_object_get(asked, "store");
+	const char *name = json_string_value(which);
+
+	*first = 0;
+	*end = ctl->nstores;
+	if (!which)
+		return true;
+	for (unsigned i = 0; name && i < ctl->nstores; i++) {
+		if (strcmp(ctl->stores[i].name, name))
+			continue;
+		*first = i;
+		*end = i + 1;
+		return true;
+	}
+	answer_error(j, "no such store", name ? name : "it is no string");
+	return false;
+}
+
 static void cmd_reset(
 	const struct control_config *ctl, const json_t *asked, json_t *j)
 {
-	(void)asked;
-	for (unsigned i = 0; i < ctl->nstores; i++)
+	unsigned i, end;
+
+	if (!choose(ctl, asked, j, &i, &end))
+		return;
+	for (; i < end; i++)
 		engine_stats_reset(ctl->stores[i].engine);
 	json_object_set_new(j, "ok", json_true());
 }
@@ -65,9 +97,11 @@ static void cmd_drop(
 	const struct control_config *ctl, const json_t *asked, json_t *j)
 {
 	uint64_t freed = 0;
+	unsigned i, end;
 
-	(void)asked;
-	for (unsigned i = 0; i < ctl->nstores; i++)
+	if (!choose(ctl, asked, j, &i, &end))
+		return;
+	for (; i < end; i++)
 		freed += engine_drop(ctl->stores[i].engine);
 	json_object_set_new(j, "freed_bytes", json_integer((json_int_t)freed));
 }
@@ -101,12 +135,6 @@ static const struct command *find_command(const char *name)
 			return &commands[i];
 	}
 	return NULL;
-}
-
-static void answer_error(json_t *j, const char *what, const char *name)
-{
-	json_object_set_new(j, "error",
-		json_sprintf("%s%s%.64s", what, *name ? ": " : "", name));
 }
 
 char *control_answer(const struct control_config *ctl, const char *line)

@@ -235,6 +235,36 @@ int control_open(struct control **out, const struct control_config *config,
 	return 0;
 }
 
+int control_add(struct control *ctl, const struct control_store *store)
+{
+	struct control_store *all;
+
+	if (!ctl)
+		return 0;
+	all = reallocarray((void *)ctl->config.stores, ctl->config.nstores + 1,
+		sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	all[ctl->config.nstores++] = *store;
+	ctl->config.stores = all;
+	return 0;
+}
+
+void control_forget(struct control *ctl, const struct engine *e)
+{
+	struct control_store *all;
+	unsigned n = 0;
+
+	if (!ctl)
+		return;
+	all = (struct control_store *)ctl->config.stores;
+	for (unsigned i = 0; i < ctl->config.nstores; i++) {
+		if (all[i].engine != e)
+			all[n++] = all[i];
+	}
+	ctl->config.nstores = n;
+}
+
 void control_close(struct control *ctl)
 {
 	if (!ctl)

@@ -8,6 +8,7 @@
  *   {"cmd":"stats"}   {"stores":[{"name":...}],"exports":[...],...}
  *   {"cmd":"reset"}   {"ok":true}
  *   {"cmd":"drop"}    {"freed_bytes":N}
+ *                     with "store":"NAME" of that one only
  *   {"cmd":"set","set":["dirty-limit=64M","STORE:subpage=off"]}
  *                     {"ok":true}, or an error and nothing is changed
  *   {"cmd":"dance"}   {"error":"unknown command: dance"}
@@ -54,6 +55,11 @@ struct control_config {
  */
 int control_open(struct control **out, const struct control_config *config,
 	struct error *error);
+
+/* A store comes, with its name, or goes, before either is freed. On the loop.
+ * Accept NULL. -ENOMEM: it is not known. */
+int control_add(struct control *ctl, const struct control_store *store);
+void control_forget(struct control *ctl, const struct engine *e);
 
 /* Close it and its connections. The reactor's thread, or when it has ended.
  * Accepts NULL. */

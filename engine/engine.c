@@ -295,7 +295,6 @@ static void shutdown_start(struct reactor_task *task)
 	uint64_t now = reactor_now(loop);
 
 	e->shutdown.poll.fn = shutdown_poll;
-	e->shutdown.deadline.fn = shutdown_expired;
 	if (e->shutdown.deadline_ns)
 		reactor_timer_arm(loop, &e->shutdown.deadline,
 			e->shutdown.deadline_ns > now
@@ -312,8 +311,22 @@ void engine_shutdown(struct engine *e, uint64_t timeout_ns,
 	e->shutdown.arg = arg;
 	if (timeout_ns)
 		e->shutdown.deadline_ns = reactor_now(e->loops[0]) + timeout_ns;
+	e->shutdown.deadline.fn = shutdown_expired;
 	e->shutdown.start.fn = shutdown_start;
 	reactor_post(e->loops[0], &e->shutdown.start);
+}
+
+void engine_shutdown_within(struct engine *e, uint64_t timeout_ns)
+{
+	if (!timeout_ns)
+		return;
+	e->shutdown.deadline_ns = reactor_now(e->loops[0]) + timeout_ns;
+	reactor_timer_arm(e->loops[0], &e->shutdown.deadline, timeout_ns);
+}
+
+void engine_rest(struct engine *e)
+{
+	throttle_rest(e->throttle);
 }
 
 void engine_log_dirty(struct engine *e)

@@ -137,12 +137,20 @@ int engine_open(const struct engine_config *c, struct reactor *const *loops,
 void engine_shutdown(struct engine *e, uint64_t timeout_ns,
 	void (*done)(struct engine *e, int error, void *arg), void *arg);
 
+/* Of a shutdown that goes on: end it by then, as if it had been said at its
+ * start. On loop 0. */
+void engine_shutdown_within(struct engine *e, uint64_t timeout_ns);
+
 /* Log the dirty ranges and their bytes, for an exit that cannot wait. Any
  * thread. */
 void engine_log_dirty(struct engine *e);
 
-/* Free it. After `done` of engine_shutdown(), and with the loops stopped or
- * from loop 0. Blocks (closes the store). */
+/* Where loops go on after `done`: forget what may yet be due on them. On loop
+ * 0, when all that had been posted to the loops by then has run. */
+void engine_rest(struct engine *e);
+
+/* Free it. After `done` of engine_shutdown(), and with the loops stopped, or
+ * after engine_rest(). Any thread. Blocks (closes the store). */
 void engine_close(struct engine *e);
 
 /* The store underneath, for tests: to make it fail and see what it was
@@ -176,6 +184,17 @@ int engine_set(struct engine *e, const struct engine_setting *settings,
 /* Would it? Changes nothing. */
 int engine_set_check(struct engine *e, const struct engine_setting *settings,
 	unsigned n, struct error *error);
+
+/* The keys in which two configurations differ, those that engine_set() may
+ * change or the others, as "a, b". Their number. What only an export looks at
+ * (cache) is none of them. */
+unsigned engine_config_diff(const struct engine_config *a,
+	const struct engine_config *b, bool live, char *text, size_t size);
+
+/* Change what differs between `from` and `to`, of what engine_set() may
+ * change, to what it is in `to`; see there. Not `really`: would it? */
+int engine_adopt(struct engine *e, const struct engine_config *from,
+	const struct engine_config *to, bool really, struct error *error);
 
 /* Forget what is cached and clean; bytes of memory freed. Any thread; takes
  * short locks. */

@@ -84,26 +84,42 @@ static void apply(struct engine *e)
 		writeback_press(e->writeback);
 }
 
+/* Put a changed copy in place, if it fits. Lock held. */
+static int put(struct engine *e, struct engine_config *c, bool really,
+	struct error *error)
+{
+	int err = check_room(e, c, error);
+
+	if (!err && really) {
+		e->current = *c;
+		apply(e);
+	}
+	return err;
+}
+
+static int refuse_closing(struct engine *e, struct error *error)
+{
+	if (!atomic_load(&e->closing))
+		return 0;
+	return error_set(error, -ESHUTDOWN, "store %s: is being closed",
+		e->config.store);
+}
+
 static int set(struct engine *e, const struct engine_setting *s, unsigned n,
 	bool really, struct error *error)
 {
 	SCOPED_LOCK(&e->lock);
 	struct engine_config c = e->current;
-	int err;
+	int err = refuse_closing(e, error);
 
-	if (atomic_load(&e->closing))
-		return error_set(error, -ESHUTDOWN, "store %s: is being closed",
-			c.store);
-	err = change(&c, s, n, error);
 	if (!err)
-		err = check_room(e, &c, error);
+		err = change(&c, s, n, error);
 	if (!err)
 		err = set_faults(e, s, n, false, error);
-	if (!err && really) {
-		e->current = c;
-		apply(e);
+	if (!err)
+		err = put(e, &c, really, error);
+	if (!err && really)
 		set_faults(e, s, n, true, error);
-	}
 	return err;
 }
 
@@ -117,6 +133,23 @@ int engine_set_check(struct engine *e, const struct engine_setting *s,
 	unsigned n, struct error *error)
 {
 	return set(e, s, n, false, error);
+}
+
+int engine_adopt(struct engine *e, const struct engine_config *from,
+	const struct engine_config *to, bool really, struct error *error)
+{
+	SCOPED_LOCK(&e->lock);
+	struct engine_config c = e->current;
+	const struct key *k;
+	int err = refuse_closing(e, error);
+
+	for (unsigned i = 0; (k = config_key(i)); i++) {
+		if (k->live && !config_same(k, from, to))
+			config_copy(k, &c, to);
+	}
+	if (!err)
+		err = engine_config_check(&c, error);
+	return err ? err : put(e, &c, really, error);
 }
 
 uint64_t engine_drop(struct engine *e)

@@ -26,7 +26,7 @@ void errors_log(const struct errors *e)
 {
 	unsigned kept = e->n < ERRORS_MAX ? e->n : ERRORS_MAX;
 
-	if (!e->all)
+	if (e->n && !e->all)
 		log_error("no memory");
 	for (unsigned i = 0; e->all && i < kept; i++)
 		log_error("%s", e->all[i].text);

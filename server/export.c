@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * export.c: the stores, and the names they are served under; server.h has the
+ * export.c: the names under which the stores are served; server.h has the
  * rules of their lives.
  */
 #include <errno.h>
@@ -10,82 +10,55 @@
 #include "base/cleanup.h"
 #include "server.h"
 
-/* --- stores --------------------------------------------------------------- */
+/* A client that does not take its last answers has that long. */
+#define GRACE_NS (10 * NSEC_PER_SEC)
 
-static int open_engine(struct server_store *st, const struct engine_config *c,
-	struct error *error)
+static void sweep(struct server *s)
 {
-	struct server *s = st->server;
-	struct reactor **loops = calloc(s->nworkers, sizeof(struct reactor *));
-	int r;
-
-	if (!loops)
-		return error_set(error, -ENOMEM, "no memory");
 	for (unsigned i = 0; i < s->nworkers; i++)
-		loops[i] = s->workers[i].reactor;
-	r = engine_open(c, loops, s->nworkers, &st->engine, error);
-	free(loops);
-	return r;
+		worker_sweep(&s->workers[i]);
 }
 
-static void store_free(struct server_store *st)
+static void on_grace(struct reactor_timer *timer)
 {
-	engine_close(st->engine);
-	free(st->name);
-	free(st);
+	struct server_export *x =
+		container_of(timer, struct server_export, grace);
+
+	atomic_store(&x->killed, true);
+	sweep(x->store->server);
 }
-
-int export_open_store(
-	struct server *s, const struct store_options *o, struct error *error)
-{
-	struct server_store *st = calloc(1, sizeof(*st));
-	int r;
-
-	if (!st)
-		return error_set(error, -ENOMEM, "no memory");
-	st->server = s;
-	st->name = strdup(o->name);
-	r = st->name ? open_engine(st, &o->config, error)
-		     : error_set(error, -ENOMEM, "no memory");
-	if (r) {
-		store_free(st);
-		return r;
-	}
-	SCOPED_LOCK(&s->lock);
-	list_push_tail(&s->stores, &st->link);
-	return 0;
-}
-
-static struct server_store *find_store(struct server *s, const char *name)
-{
-	list_for_each (node, &s->stores) {
-		struct server_store *st =
-			list_entry(node, struct server_store, link);
-
-		if (!strcmp(st->name, name))
-			return st;
-	}
-	return NULL;
-}
-
-/* --- exports -------------------------------------------------------------- */
 
 static void export_free(struct server_export *x)
 {
+	struct server_store *st = x->store;
+
 	if (x->export)
 		engine_export_free(x->export);
-	if (x->store)
-		x->store->exports--;
 	free(x->name);
 	free(x->description);
 	free(x);
+	if (st)
+		st->exports--;
 }
 
-int export_open(
-	struct server *s, const struct export_options *o, struct error *error)
+static void free_posted(struct reactor_task *task)
+{
+	struct server_export *x =
+		container_of(task, struct server_export, free_task);
+	struct server_store *st = x->store;
+
+	reactor_timer_cancel(st->server->workers[0].reactor, &x->grace);
+	list_remove(&x->link);
+	export_free(x);
+	server_store_check(st);
+}
+
+/* --- opening and removing ------------------------------------------------- */
+
+int export_open(struct server *s, struct server_store *st,
+	const struct export_options *o, struct error *error)
 {
 	struct server_export *x = calloc(1, sizeof(*x));
-	struct server_store *st = find_store(s, o->store->name);
 
 	if (!x)
 		return error_set(error, -ENOMEM, "no memory");
@@ -100,12 +73,77 @@ int export_open(
 	}
 	engine_export_info(x->export, &x->info);
 	atomic_init(&x->refs, 1);
+	x->readonly = o->readonly;
+	x->cache = o->cache;
+	x->grace.fn = on_grace;
+	x->free_task.fn = free_posted;
 	x->store = st;
 	st->exports++;
 	SCOPED_LOCK(&s->lock);
 	list_push_tail(&s->exports, &x->link);
 	return 0;
 }
+
+void export_end(struct server_export *x)
+{
+	struct server *s = x->store->server;
+
+	if (atomic_load(&x->ended))
+		return;
+	/* Who has got it but now is on its way to choose it, in a callback of
+	 * a loop that sweeps after that. */
+	atomic_store(&x->ended, true);
+	reactor_timer_arm(s->workers[0].reactor, &x->grace, GRACE_NS);
+	sweep(s);
+}
+
+void export_remove(struct server_export *x, bool end)
+{
+	struct server *s = x->store->server;
+
+	pthread_mutex_lock(&s->lock);
+	list_remove(&x->link);
+	pthread_mutex_unlock(&s->lock);
+	list_push_tail(&s->gone, &x->link);
+	if (end)
+		export_end(x);
+	export_put(x);
+}
+
+struct server_export *export_find(struct server *s, const char *name)
+{
+	list_for_each (node, &s->exports) {
+		struct server_export *x =
+			list_entry(node, struct server_export, link);
+
+		if (!strcmp(x->name, name))
+			return x;
+	}
+	return NULL;
+}
+
+int export_describe(struct server_export *x, const char *description)
+{
+	char *copy = strdup(description);
+
+	if (!copy)
+		return -ENOMEM;
+	SCOPED_LOCK(&x->store->server->lock);
+	free(x->description);
+	x->description = copy;
+	return 0;
+}
+
+void export_move_last(struct server_export *x)
+{
+	struct server *s = x->store->server;
+	SCOPED_LOCK(&s->lock);
+
+	list_remove(&x->link);
+	list_push_tail(&s->exports, &x->link);
+}
+
+/* --- using ---------------------------------------------------------------- */
 
 /* Is it the one export there is? */
 static bool is_only(const struct server *s, const struct server_export *x)
@@ -137,8 +175,9 @@ struct server_export *export_get(
 
 void export_put(struct server_export *x)
 {
-	if (x)
-		atomic_fetch_sub(&x->refs, 1);
+	if (x && atomic_fetch_sub(&x->refs, 1) == 1)
+		reactor_post(
+			x->store->server->workers[0].reactor, &x->free_task);
 }
 
 const struct server_export *export_first(const struct server *s)
@@ -146,12 +185,24 @@ const struct server_export *export_first(const struct server *s)
 	return list_entry(s->exports.next, struct server_export, link);
 }
 
+static void close_exports(struct list *exports)
+{
+	list_for_each_safe (x, exports)
+		export_free(list_entry(x, struct server_export, link));
+	list_init(exports);
+}
+
+static void close_stores(struct list *stores)
+{
+	list_for_each_safe (st, stores)
+		server_store_free(list_entry(st, struct server_store, link));
+	list_init(stores);
+}
+
 void exports_close(struct server *s)
 {
-	list_for_each_safe (x, &s->exports)
-		export_free(list_entry(x, struct server_export, link));
-	list_for_each_safe (st, &s->stores)
-		store_free(list_entry(st, struct server_store, link));
-	list_init(&s->exports);
-	list_init(&s->stores);
+	close_exports(&s->exports);
+	close_exports(&s->gone);
+	close_stores(&s->stores);
+	close_stores(&s->leaving);
 }

@@ -72,6 +72,12 @@ void listen_slot_free(struct server *s)
 		reactor_post(s->workers[0].reactor, &s->accept_task);
 }
 
+void listen_limit_changed(struct server *s)
+{
+	if (!slots_taken(s) && atomic_exchange(&s->accept_waits, false))
+		accept_again(s);
+}
+
 /* The loop with the fewest; the first one, which has other work too, last. */
 static struct worker *pick_worker(struct server *s)
 {

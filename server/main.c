@@ -64,7 +64,7 @@ static void leave_parent(const struct options *o, int ready_fd)
 }
 
 /* `ready_fd`: -1 in the foreground. */
-static int serve(const struct options *o, int ready_fd)
+static int serve(struct options *o, int ready_fd)
 {
 	struct server *s = calloc(1, sizeof(*s));
 	struct error error = {""};
@@ -117,7 +117,7 @@ static int wait_ready(int fd, pid_t child)
 	return WEXITSTATUS(status);
 }
 
-static int serve_in_background(const struct options *o)
+static int serve_in_background(struct options *o)
 {
 	int fds[2];
 	pid_t child;

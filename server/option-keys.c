@@ -63,6 +63,7 @@ static const struct option_key keys[] = {
 	{"control", {0}, 0, TEXT("PATH"), AT(control),
 		.help = "unix socket for weir stats, set, reset and drop"},
 	{"max-connections", {0}, 0, NUMBER(0, INT_MAX), AT(max_connections),
+		.live = true,
 		.help = "most clients at once, 0 for no limit\n"
 			"(default 1024); more wait for their turn"},
 	{"swap", {0}, 0, FLAG, AT(swap),
@@ -81,7 +82,7 @@ static const struct option_key keys[] = {
 	{"tls-allow", {0}, 0, .kind = OPTION_ALLOW, .arg = "NAME",
 		.help = "and one of that name; repeatable"},
 	{"shutdown-timeout", {0}, 0, TIME, AT(shutdown_timeout_ns),
-		.word = true,
+		.live = true, .word = true,
 		.help = "how long the end may take to write what is\n"
 			"dirty, 0 for ever (default 90s)"},
 	{"verbose", {0}, 'v', FLAG, AT(verbose), .help = "log more"},
@@ -238,6 +239,78 @@ const char *option_set(struct options *o, const struct option_key *k,
 		break;
 	}
 	return "is no setting";
+}
+
+/* --- two of them ---------------------------------------------------------- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return !strcmp(a ? a : "", b ? b : "");
+}
+
+static bool same_allow(const struct tls_options *a, const struct tls_options *b)
+{
+	if (a->nallow != b->nallow)
+		return false;
+	for (unsigned i = 0; i < a->nallow; i++) {
+		if (strcmp(a->allow[i], b->allow[i]))
+			return false;
+	}
+	return true;
+}
+
+static size_t size_of(const struct option_key *k)
+{
+	switch (k->kind) {
+	case OPTION_FLAG:
+		return sizeof(bool);
+	case OPTION_TIME:
+		return sizeof(uint64_t);
+	default:
+		return sizeof(unsigned);
+	}
+}
+
+static bool same(const struct option_key *k, const struct options *a,
+	const struct options *b)
+{
+	const char *at = (const char *)a + k->at, *to = (const char *)b + k->at;
+
+	switch (k->kind) {
+	case OPTION_SHOW:
+		return true;
+	case OPTION_ALLOW:
+		return same_allow(&a->tls, &b->tls);
+	case OPTION_TEXT:
+	case OPTION_PORT:
+		return same_text(*(char *const *)(const void *)at,
+			*(char *const *)(const void *)to);
+	default:
+		return !memcmp(at, to, size_of(k));
+	}
+}
+
+unsigned options_change(
+	struct options *o, const struct options *to, char *names, size_t size)
+{
+	const struct option_key *k;
+	unsigned n = 0;
+	size_t at = 0;
+
+	for (unsigned i = 0; (k = option_key(i)); i++) {
+		if (k->scope != OPTION_SERVER || same(k, o, to))
+			continue;
+		if (k->live) {
+			memcpy((char *)o + k->at, (const char *)to + k->at,
+				size_of(k));
+			continue;
+		}
+		if (at < size)
+			at += (size_t)snprintf(names + at, size - at, "%s%s",
+				n ? ", " : "", k->name);
+		n++;
+	}
+	return n;
 }
 
 /* --- help ----------------------------------------------------------------- */

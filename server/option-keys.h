@@ -40,6 +40,7 @@ struct option_key {
 	size_t at;       /* of the member, in struct options */
 	unsigned min, max;
 	const char *const *words; /* NULL ends them */
+	bool live; /* can change while it runs; only loop 0 reads it */
 	bool word; /* KEY=VALUE among the words, as the plugin has it */
 	const char *help;
 };

@@ -392,6 +392,8 @@ static int parse_file(struct options *o, int argc, char **argv,
 			"-e, -r and --description: the exports are those of "
 			"--config");
 	options_init(o);
+	o->argc = argc;
+	o->argv = argv;
 	o->config = early.config;
 	early.config = NULL;
 	options_free(&early);
@@ -436,6 +438,8 @@ int options_parse(
 	int r;
 
 	options_init(o);
+	o->argc = argc;
+	o->argv = argv;
 	r = parse(o, argc, argv, errors, &error);
 	if (r < 0)
 		errors_add(errors, r, "%s", error.text);

@@ -52,6 +52,8 @@ struct export_options {
 
 /* The strings are owned. */
 struct options {
+	int argc; /* what it was made of */
+	char **argv;
 	char *config; /* a file, or NULL */
 	bool check_config;
 	char *unix_path; /* NULL: TCP */
@@ -89,6 +91,14 @@ int options_parse(
 	struct options *o, int argc, char **argv, struct errors *errors);
 
 void options_free(struct options *o);
+
+/*
+ * Change the options of the server to what they are in `to`, as far as that is
+ * possible while it runs. In `keys` are the names of the others that differ,
+ * as "a, b". Their number.
+ */
+unsigned options_change(
+	struct options *o, const struct options *to, char *keys, size_t size);
 
 /* One more, of defaults; NULL: no memory. */
 struct store_options *options_add_store(struct options *o);

@@ -26,7 +26,6 @@
 #include "tls.h"
 
 #define GRACE_NS (2 * NSEC_PER_SEC)
-#define EXIT_IO 2
 
 /* --- open ----------------------------------------------------------------- */
 
@@ -63,27 +62,42 @@ static int open_workers(struct server *s, struct error *error)
 	return 0;
 }
 
+static int open_store(
+	struct server *s, const struct store_options *o, struct error *error)
+{
+	struct server_store *st;
+	int r = server_store_open(s, o, &st, error);
+
+	if (!r)
+		server_store_add(st);
+	return r;
+}
+
 static int open_exports(struct server *s, struct error *error)
 {
 	const struct options *o = s->options;
 	int r = 0;
 
 	for (unsigned i = 0; i < o->nstores && !r; i++)
-		r = export_open_store(s, o->stores[i], error);
+		r = open_store(s, o->stores[i], error);
 	for (unsigned i = 0; i < o->nexports && !r; i++)
-		r = export_open(s, o->exports[i], error);
+		r = export_open(s,
+			server_store_find(s, o->exports[i]->store->name),
+			o->exports[i], error);
 	return r;
 }
 
-int server_open(struct server *s, const struct options *o, struct error *error)
+int server_open(struct server *s, struct options *o, struct error *error)
 {
 	int r;
 
-	*s = (struct server){.options = o, .usock = USOCK_INIT};
+	*s = (struct server){.options = o, .wanted = o, .usock = USOCK_INIT};
 	pthread_mutex_init(&s->lock, NULL);
 	list_init(&s->all);
 	list_init(&s->stores);
 	list_init(&s->exports);
+	list_init(&s->leaving);
+	list_init(&s->gone);
 	r = 0;
 	if (o->tls.mode != TLS_OFF)
 		r = tls_open(&o->tls, &s->tls, error);
@@ -166,7 +180,7 @@ int server_write_pidfile(struct server *s, struct error *error)
 
 static void stop_loops(struct server *s)
 {
-	if (s->open_stores || s->busy)
+	if (!s->stores_done || s->busy)
 		return;
 	for (unsigned i = 0; i < s->nworkers; i++)
 		reactor_stop(s->workers[i].reactor);
@@ -186,59 +200,53 @@ static void leave(struct server *s)
 	control_close(s->control);
 	if (s->pidfile)
 		unlink(s->pidfile);
-	_exit(EXIT_IO);
+	_exit(SERVER_EXIT_IO);
 }
 
-static void all_stores_done(struct server *s)
+/* No loop reads requests any more: flush, unless a reload is at the stores. */
+static void shut_stores_down(struct server *s)
 {
+	if (s->draining || s->reload || s->shutting_down)
+		return;
+	s->shutting_down = true;
+	server_stores_shutdown(s);
+}
+
+void server_check_end(struct server *s)
+{
+	if (!s->stopping)
+		return;
+	shut_stores_down(s);
+	if (!s->shutting_down || s->stores_done || !server_stores_done(s))
+		return;
+	if (s->gave_up)
+		leave(s);
+	s->stores_done = true;
 	reactor_timer_arm(s->workers[0].reactor, &s->grace, GRACE_NS);
 	stop_loops(s);
 }
 
-static void on_store_done(struct engine *e, int error, void *arg)
-{
-	struct server_store *st = arg;
-	struct server *s = st->server;
-
-	(void)e;
-	st->done = true;
-	s->open_stores--;
-	if (error) {
-		log_error("not everything could be flushed: store %s: %s",
-			st->name,
-			error == -ETIMEDOUT ? "shutdown-timeout has passed"
-					    : strerror(-error));
-		s->result = EXIT_IO;
-	}
-	s->gave_up |= error == -ETIMEDOUT;
-	if (s->open_stores)
-		return;
-	if (s->gave_up)
-		leave(s);
-	all_stores_done(s);
-}
-
 void server_worker_drained(struct server *s)
 {
-	if (--s->draining)
-		return;
-	list_for_each (node, &s->stores)
-		s->open_stores++;
-	if (!s->open_stores)
-		all_stores_done(s);
-	list_for_each (node, &s->stores) {
-		struct server_store *st =
-			list_entry(node, struct server_store, link);
-
-		engine_shutdown(st->engine, s->options->shutdown_timeout_ns,
-			on_store_done, st);
-	}
+	s->draining--;
+	server_check_end(s);
 }
 
 void server_worker_idle(struct server *s)
 {
 	s->busy--;
 	stop_loops(s);
+}
+
+static void log_dirty(const struct list *stores)
+{
+	list_for_each (node, stores) {
+		struct server_store *st =
+			list_entry(node, struct server_store, link);
+
+		if (st->state != STORE_CLOSING)
+			engine_log_dirty(st->engine);
+	}
 }
 
 static void on_signal(struct ev_loop *loop, ev_signal *sig, int events)
@@ -249,10 +257,8 @@ static void on_signal(struct ev_loop *loop, ev_signal *sig, int events)
 	(void)events;
 	if (s->stopping) {
 		log_error("second signal: ending without a flush");
-		list_for_each (node, &s->stores)
-			engine_log_dirty(
-				list_entry(node, struct server_store, link)
-					->engine);
+		log_dirty(&s->stores);
+		log_dirty(&s->leaving);
 		leave(s);
 	}
 	log_debug("%s: stopping", strsignal(sig->signum));
@@ -266,17 +272,9 @@ static void on_signal(struct ev_loop *loop, ev_signal *sig, int events)
 
 static void on_reload(struct ev_loop *loop, ev_signal *sig, int events)
 {
-	struct server *s = sig->data;
-	struct error error = {""};
-
 	(void)loop;
 	(void)events;
-	if (!s->tls)
-		log_info("SIGHUP: there is nothing to read again");
-	else if (tls_reload(s->tls, &error))
-		log_error("%s; going on with what was read before", error.text);
-	else
-		log_info("certificates and keys are read again");
+	reload_start(sig->data);
 }
 
 /* --- run ------------------------------------------------------------------ */
@@ -326,6 +324,10 @@ void server_close(struct server *s)
 	if (s->nworkers)
 		reactor_timer_cancel(s->workers[0].reactor, &s->grace);
 	exports_close(s);
+	if (s->wanted != s->options) {
+		options_free(s->wanted);
+		free(s->wanted);
+	}
 	for (unsigned i = 0; i < s->nworkers; i++)
 		worker_close(&s->workers[i]);
 	free(s->workers);

@@ -4,7 +4,9 @@
  *
  *   main.c      the command line, the background, the exit code
  *   server.c    open, run, signals, the order of the end
- *   export.c    the stores, and the names they are served under
+ *   store.c     the stores: opened, flushed and closed while others go on
+ *   export.c    the names they are served under
+ *   reload*.c   SIGHUP: what is new, changed or gone in the configuration
  *   worker.c    a loop on a thread: buffers and connections of its own
  *   descriptors.c   how many clients there are descriptors for
  *   listen.c    sockets, accepting, handing over to a loop
@@ -41,6 +43,7 @@
 #include "options.h"
 #include "rxbuf.h"
 
+#define SERVER_EXIT_IO 2 /* exit code: data could not be written */
 #define SERVER_MAX_LISTENERS 16U
 #define WORKER_IOV 1024U                /* IOV_MAX */
 #define WORKER_HEADER_BYTES (32U << 10) /* bytes */
@@ -51,19 +54,38 @@ struct request;
 struct server;
 struct tls;
 
-/* A store: its engine. */
+/*
+ *	OPEN ---> WAITING ---> FLUSHING ---> CLOSING ---> freed
+ *	  |  it left     its last         all is       on a helper
+ *	  |  the list    export is gone   written      thread
+ *	  +---------------> FLUSHING, and it stays so: the server ends
+ */
+enum store_state {
+	STORE_OPEN,
+	STORE_WAITING,
+	STORE_FLUSHING,
+	STORE_CLOSING,
+};
+
+/* A store: its engine. All but `name` and `engine` is loop 0's. */
 struct server_store {
-	struct list link; /* server->stores */
+	struct list link; /* server->stores, or server->leaving */
 	struct server *server;
 	char *name;
 	struct engine *engine;
-	unsigned exports; /* loop 0's */
-	bool done;        /* shut down; loop 0's */
+	struct engine_config config; /* as the options had it */
+	enum store_state state;
+	bool flushed;     /* and the server ends */
+	unsigned exports; /* there are, those that are gone as well */
+	/* Of the end: a hop over every loop, then the helper thread. */
+	struct reactor_task hop;
+	unsigned hops;
+	struct reactor_work close;
 };
 
 /* A name under which a store is served. */
 struct server_export {
-	struct list link; /* server->exports */
+	struct list link; /* server->exports, or server->gone */
 	struct server_store *store;
 	uint64_t id; /* no other export has it, ever */
 	char *name;
@@ -71,8 +93,14 @@ struct server_export {
 	char *description; /* "" if there is none */
 	struct engine_export *export;
 	struct engine_info info;
+	bool readonly; /* as it was asked for */
+	enum engine_cache_mode cache;
 	_Atomic unsigned refs;
 	_Atomic unsigned connections;
+	_Atomic bool ended;  /* its connections have to end */
+	_Atomic bool killed; /* at once */
+	struct reactor_timer grace;
+	struct reactor_task free_task;
 };
 
 struct worker {
@@ -93,6 +121,8 @@ struct worker {
 	bool stopping; /* no connection is begun or read any more */
 	bool idle;     /* and the last one has gone */
 	struct reactor_task drain_task, drained_task, kill_task, idle_task;
+	struct reactor_task sweep_task;
+	_Atomic bool sweeping; /* it is posted */
 	_Atomic unsigned nconns;
 	/* Scratch for one readv or sendmsg. */
 	struct iovec iov[WORKER_IOV];
@@ -106,10 +136,16 @@ struct listener {
 };
 
 struct server {
-	const struct options *options;
-	struct list stores;  /* of struct server_store, under `lock` */
-	struct list exports; /* of struct server_export, under `lock` */
-	uint64_t last_id;    /* of an export; loop 0's */
+	struct options *options; /* what can change is loop 0's */
+	struct list stores;      /* of struct server_store, under `lock` */
+	struct list exports;     /* of struct server_export, under `lock` */
+	struct list leaving;     /* stores that left it; loop 0's */
+	struct list gone;        /* exports that left it; loop 0's */
+	uint64_t last_id;        /* of an export; loop 0's */
+	struct reload *reload;   /* that is under way, or NULL; loop 0's */
+	bool reload_again;
+	struct options *wanted; /* of the last good reload; or `options` */
+	bool late;              /* a store of it may be to be opened now */
 	struct worker *workers;
 	unsigned nworkers;
 	struct control *control;
@@ -126,11 +162,12 @@ struct server {
 	ev_signal sigterm, sigint, sighup;
 	struct reactor_timer grace;
 	bool stopping;
-	unsigned open_stores; /* that have not been shut down yet */
-	bool gave_up;         /* at shutdown-timeout, of one of them */
-	unsigned draining;    /* loops that have not stopped reading yet */
-	unsigned busy;        /* loops that have connections yet */
-	int result;           /* exit code */
+	bool shutting_down; /* the stores, all of them */
+	bool stores_done;   /* and they are */
+	bool gave_up;       /* at shutdown-timeout, of one of them */
+	unsigned draining;  /* loops that have not stopped reading yet */
+	unsigned busy;      /* loops that have connections yet */
+	int result;         /* exit code */
 
 	unsigned max_connections; /* 0: no limit; set before the loops run */
 	_Atomic unsigned connections; /* slots taken */
@@ -143,7 +180,7 @@ struct server {
 /* --- server.c ------------------------------------------------------------- */
 
 /* Open the stores and sockets. Blocks. -errno with `error` filled. */
-int server_open(struct server *s, const struct options *o, struct error *error);
+int server_open(struct server *s, struct options *o, struct error *error);
 
 /* The sockets' addresses, for the line that says it is ready. */
 void server_describe(const struct server *s, char *text, size_t size);
@@ -161,15 +198,61 @@ void server_close(struct server *s);
 void server_worker_drained(struct server *s);
 void server_worker_idle(struct server *s);
 
+/* Something that the end waits for is over: a reload, or a store is flushed.
+ * Loop 0. */
+void server_check_end(struct server *s);
+
+/* --- store.c -------------------------------------------------------------- */
+
+/* Open a store, which is in no list yet; the loops may run. Blocks; any
+ * thread. -errno with `error` filled. */
+int server_store_open(struct server *s, const struct store_options *o,
+	struct server_store **out, struct error *error);
+
+/* Put it in the list. Loop 0, or before it runs. */
+void server_store_add(struct server_store *st);
+
+/* The one of that name in the list, or NULL. Loop 0. */
+struct server_store *server_store_find(struct server *s, const char *name);
+
+/* Have it flushed, closed and freed, when its exports are gone; it leaves the
+ * list. Loop 0. */
+void server_store_remove(struct server_store *st);
+
+/* An export of it has been freed. Loop 0. */
+void server_store_check(struct server_store *st);
+
+/* The server ends: flush all stores. `done` of each is server_check_end().
+ * Loop 0. */
+void server_stores_shutdown(struct server *s);
+
+/* Are they all flushed? */
+bool server_stores_done(const struct server *s);
+
+/* Free it. The loops are stopped, or it is closed as it should be. */
+void server_store_free(struct server_store *st);
+
 /* --- export.c ------------------------------------------------------------- */
 
-/* Open a store and put it in the list. Blocks. -errno with `error` filled. */
-int export_open_store(
-	struct server *s, const struct store_options *o, struct error *error);
+/* Serve a store. -ENOMEM with `error` filled. Loop 0, or before it runs. */
+int export_open(struct server *s, struct server_store *st,
+	const struct export_options *o, struct error *error);
 
-/* Serve a store of the list. -ENOMEM or -EINVAL with `error` filled. Loop 0. */
-int export_open(
-	struct server *s, const struct export_options *o, struct error *error);
+/* Serve it no more; its connections go on, or end when what they asked for is
+ * answered. Loop 0. */
+void export_remove(struct server_export *x, bool end);
+
+/* End the connections of one that is gone. Loop 0. */
+void export_end(struct server_export *x);
+
+/* The one that has just that name, or NULL. Loop 0. */
+struct server_export *export_find(struct server *s, const char *name);
+
+/* Change what clients are told. -ENOMEM. Loop 0. */
+int export_describe(struct server_export *x, const char *description);
+
+/* Put it last in the list. Loop 0. */
+void export_move_last(struct server_export *x);
 
 /*
  * A reference to the export of that name, for export_put(); NULL: there is
@@ -187,6 +270,14 @@ const struct server_export *export_first(const struct server *s);
 /* Free all of them. The loops are stopped, and the connections gone. */
 void exports_close(struct server *s);
 
+/* --- reload.c ------------------------------------------------------------- */
+
+/* Read the configuration again, and do what it says. Loop 0. */
+void reload_start(struct server *s);
+
+/* A store that left the list is closed and freed. Loop 0. */
+void reload_store_closed(struct server *s);
+
 /* --- worker.c ------------------------------------------------------------- */
 
 int worker_open(
@@ -197,6 +288,9 @@ void worker_join(struct worker *w);
 /* Have it read no more requests and answer those it has; then it says
  * server_worker_drained(). Any thread. */
 void worker_drain(struct worker *w);
+
+/* Have it look for connections whose export is gone. Any thread. */
+void worker_sweep(struct worker *w);
 
 /* Have it close what connections are left. Any thread, once. */
 void worker_kill(struct worker *w);
@@ -223,6 +317,9 @@ void listen_start(struct server *s);
 
 /* Stop accepting and remove the unix socket. Loop 0, or nothing runs. */
 void listen_close(struct server *s);
+
+/* --max-connections is another. Loop 0. */
+void listen_limit_changed(struct server *s);
 
 /* A slot is free again. Any thread. */
 void listen_slot_free(struct server *s);

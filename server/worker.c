@@ -92,6 +92,31 @@ static void worker_do_kill(struct reactor_task *task)
 	}
 }
 
+/* Connections of exports that are gone: read no more, or end. */
+static void worker_do_sweep(struct reactor_task *task)
+{
+	struct worker *w = container_of(task, struct worker, sweep_task);
+
+	atomic_store(&w->sweeping, false);
+	list_for_each_safe (node, &w->conns) {
+		struct conn *c = list_entry(node, struct conn, link);
+
+		if (!c->export || !atomic_load(&c->export->ended))
+			continue;
+		if (atomic_load(&c->export->killed))
+			conn_kill(c);
+		else
+			conn_drain(c);
+		conn_run(c);
+	}
+}
+
+void worker_sweep(struct worker *w)
+{
+	if (!atomic_exchange(&w->sweeping, true))
+		reactor_post(w->reactor, &w->sweep_task);
+}
+
 void worker_drain(struct worker *w)
 {
 	reactor_post(w->reactor, &w->drain_task);
@@ -120,6 +145,7 @@ int worker_open(
 	w->drain_task.fn = worker_do_drain;
 	w->drained_task.fn = worker_drained;
 	w->kill_task.fn = worker_do_kill;
+	w->sweep_task.fn = worker_do_sweep;
 	w->idle_task.fn = worker_is_idle;
 	ev_idle_init(&w->again, worker_again);
 	ev_prepare_init(&w->prepare, worker_prepare);

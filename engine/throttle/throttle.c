@@ -61,11 +61,17 @@ int throttle_new(struct cache *c, struct writeback *wb, struct reactor *loop,
 		throttle_free(t);
 		return -ENOMEM;
 	}
-	writeback_set_limit(wb, limit_of(t));
-	set_pace(t);
+	/* The limit wakes the flusher, on a loop that may run: it comes last. */
 	writeback_set_progress(wb, progressed, t);
+	set_pace(t);
+	writeback_set_limit(wb, limit_of(t));
 	*out = t;
 	return 0;
+}
+
+void throttle_rest(struct throttle *t)
+{
+	reactor_timer_cancel(t->loop, &t->timer);
 }
 
 void throttle_free(struct throttle *t)

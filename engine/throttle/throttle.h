@@ -42,6 +42,9 @@ struct throttle_config {
  * anything. */
 int throttle_new(struct cache *c, struct writeback *wb, struct reactor *loop,
 	const struct throttle_config *config, struct throttle **out);
+/* Forget the pauses that have not ended yet, of clients that wait for nothing.
+ * On the loop; nothing is asked of it any more. */
+void throttle_rest(struct throttle *t);
 /* Nobody may be parked. Accepts NULL. */
 void throttle_free(struct throttle *t);
 
