@@ -97,6 +97,8 @@ struct engine_export {
 
 /* --- requests ------------------------------------------------------------ */
 
+#define READ_EXTENTS 8 /* of the store, that a read asks for at once */
+
 /* What a request is between its steps; lives in engine_request.priv. */
 struct request {
 	struct engine *e;
@@ -117,10 +119,14 @@ struct request {
 	unsigned char phase;
 	bool flat_payload; /* the payload is a copy of buf */
 	bool synced;
+	unsigned char ask;  /* a read: how far it is asking about holes */
+	bool asked;         /* `look` is what the store said */
+	unsigned char asks; /* how often it has */
 	bool zeroes;  /* a write: its whole blocks [a, b) are zeroed instead */
 	bool durable; /* past the cache: is once the store has answered */
 	bool settles; /* past the cache: waits for a flush, FUA or not */
 	struct cache_range_lock lock;
+	struct store_extent look[READ_EXTENTS];
 	union {
 		struct throttle_waiter throttle;
 		struct writeback_sync sync;
@@ -184,6 +190,8 @@ int request_grow_iov(struct engine_request *req, uint64_t length);
 int step_read(struct request *r);
 int step_write(struct request *r);
 int step_cache(struct request *r);
+/* May the reader get holes? */
+bool read_takes_holes(const struct engine_request *req);
 /* Write [io.pos, end) through the cache, piece by piece as admitted. */
 int write_admitted(struct request *r, uint64_t end);
 

@@ -234,6 +234,7 @@ enum engine_op {
 #define ENGINE_NO_HOLE 2U
 #define ENGINE_FAST_ZERO 4U
 #define ENGINE_REQ_ONE 8U /* STATUS: one extent is enough */
+#define ENGINE_HOLES 16U  /* READ: iov may have holes, see there */
 
 #define ENGINE_HOLE 1U   /* as NBD_STATE_HOLE */
 #define ENGINE_ZEROES 2U /* as NBD_STATE_ZERO */
@@ -245,7 +246,7 @@ struct engine_extent {
 
 #define ENGINE_MAX_REQUEST (32U << 20) /* bytes: READ, WRITE */
 #define ENGINE_INLINE_IOV 18
-#define ENGINE_PRIVATE_SIZE 640
+#define ENGINE_PRIVATE_SIZE 768
 
 struct engine_request {
 	/* The caller's, set before engine_submit(). */
@@ -270,6 +271,12 @@ struct engine_request {
 	/* The answer. */
 	int error; /* 0 or a negative errno */
 	unsigned niov;
+	/* READ with ENGINE_HOLES and no buf: an entry of iov has a base of NULL:
+	 * it stands for as many zeroes. Only if this is set. */
+	bool holes;
+	/* READ that failed on its way: all before error_at could be read. */
+	bool has_error_at;
+	uint64_t error_at; /* bytes */
 	struct iovec *iov;
 
 	/* The engine's. */

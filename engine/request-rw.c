@@ -13,6 +13,179 @@
 #define FLAT_IN_PLACE (32U << 10)
 #define CACHE_PIECE (4U << 20) /* bytes of a prefetch at once */
 
+/* --- holes --------------------------------------------------------------- */
+
+/*
+ * What is missing and may be a hole is asked of the store, and not read if it
+ * is (cache_read()):
+ *
+ *   NONE -> LOCK -> IDLE -> STORE -> NONE
+ *
+ * The lock is shared and keeps everybody from writing to the store there
+ * meanwhile, so that what it says of a block is true of one moment. For the
+ * same reason a hole is whole blocks, but for the ends of the request. Who
+ * has asked READ_ASKS times reads the rest as data.
+ */
+enum read_ask {
+	ASK_NONE,
+	ASK_LOCK,
+	ASK_IDLE,
+	ASK_STORE,
+};
+
+#define READ_ASKS 16U
+#define HOLE_MIN UINT64_C(4096) /* bytes */
+
+bool read_takes_holes(const struct engine_request *req)
+{
+	if (req->op == ENGINE_READ)
+		return req->buf || req->flags & ENGINE_HOLES;
+	return req->op == ENGINE_CACHE;
+}
+
+static void ask_begin(struct request *r)
+{
+	r->ask = ASK_LOCK;
+	r->lock.offset = r->io.pos;
+	r->lock.end = r->io.missing;
+	r->lock.shared = true;
+}
+
+/* What a hole begins and ends at a multiple of; bytes. */
+static uint64_t hole_align(const struct request *r)
+{
+	uint64_t block = r->e->config.block_size;
+
+	return block > HOLE_MIN ? block : HOLE_MIN;
+}
+
+static uint64_t aligned_down(const struct request *r, uint64_t n)
+{
+	return n & ~(hole_align(r) - 1);
+}
+
+/* The extent of the answer that io.pos lies in, and where it ends; NULL: none,
+ * or the store did not answer. */
+static const struct store_extent *extent_here(
+	const struct request *r, uint64_t *end)
+{
+	*end = r->u.store.offset;
+	for (int i = 0; i < r->u.store.nextents; i++) {
+		*end += r->look[i].length;
+		if (*end > r->io.pos)
+			return &r->look[i];
+	}
+	return NULL;
+}
+
+/*
+ * Take the holes that the store has told of, up to the first data. What it
+ * said holds for all of the read, which may come to it later. 0, or -E2BIG:
+ * call again.
+ */
+static int take_holes(struct request *r)
+{
+	struct cache_io *io = &r->io;
+	const struct store_extent *e;
+	uint64_t end, stop;
+	int err;
+
+	while ((e = extent_here(r, &end))) {
+		stop = end < io->end ? aligned_down(r, end) : io->end;
+		if (!(e->flags & STORE_ZEROES) || stop <= io->pos) {
+			io->known = aligned_down(r, end - 1) + hole_align(r);
+			return 0;
+		}
+		err = cache_read_hole(io, stop);
+		if (err)
+			return err;
+		request_front(r)->holes = io->iov;
+	}
+	return 0;
+}
+
+/* Have all the data brought in that the store has told of: the reader comes
+ * to it piece by piece. */
+static void fill_data(struct request *r)
+{
+	uint64_t at = r->u.store.offset;
+
+	for (int i = 0; i < r->u.store.nextents && !r->io.exact; i++) {
+		if (!(r->look[i].flags & STORE_ZEROES))
+			cache_fill(r->e->cache, at, at + r->look[i].length,
+				r->loop);
+		at += r->look[i].length;
+	}
+}
+
+static void ask_end(struct request *r)
+{
+	r->ask = ASK_NONE;
+	r->asked = true;
+	if (r->error) { /* whoever reads it will meet it */
+		r->u.store.nextents = 0;
+		r->io.known = r->io.missing;
+	}
+	r->error = 0;
+	if (++r->asks == READ_ASKS)
+		r->io.holes = false;
+	cache_range_unlock(r->e->cache, &r->lock);
+	fill_data(r);
+}
+
+/* Like a step, from wherever it stands; 0: the read goes on. */
+static int ask_store(struct request *r)
+{
+	int err = 0;
+
+	if (r->ask == ASK_LOCK) {
+		err = cache_range_lock(r->e->cache, &r->lock);
+		if (!err)
+			r->ask = ASK_IDLE;
+	}
+	if (!err && r->ask == ASK_IDLE) {
+		err = cache_range_idle(r->e->cache, &r->lock);
+		if (err)
+			return err;
+		r->ask = ASK_STORE;
+		return request_store_status(r, r->io.pos,
+			r->io.missing - r->io.pos, r->look, READ_EXTENTS);
+	}
+	if (!err)
+		ask_end(r);
+	return err ? err : take_holes(r);
+}
+
+/* io.pos is missing, and may be a hole: is it known to be one? */
+static int hole_or_ask(struct request *r)
+{
+	uint64_t at = r->io.pos, known = r->io.known;
+	int err = r->asked ? take_holes(r) : 0;
+
+	if (!err && r->io.pos == at && r->io.known == known)
+		ask_begin(r);
+	return err;
+}
+
+/* --- reads --------------------------------------------------------------- */
+
+static int grow(struct request *r, struct engine_request *req)
+{
+	int err = request_grow_iov(req, req->length);
+
+	r->io.iov = req->iov;
+	r->io.max_iov = cache_max_iov(req->length);
+	return err;
+}
+
+/* 0: what stopped it is out of the way. */
+static int read_again(struct request *r, struct engine_request *req, int err)
+{
+	if (err == -E2BIG)
+		err = grow(r, req);
+	return err == -ENODATA ? hole_or_ask(r) : err;
+}
+
 int step_read(struct request *r)
 {
 	struct engine_request *req = request_front(r);
@@ -23,14 +196,15 @@ int step_read(struct request *r)
 		r->io.max_iov = ENGINE_INLINE_IOV;
 	}
 	do {
-		err = cache_read(r->e->cache, &r->io);
+		err = r->ask ? ask_store(r) : cache_read(r->e->cache, &r->io);
+		if (err)
+			err = read_again(r, req, err);
 		req->niov = r->io.niov;
-		if (err != -E2BIG)
-			return err;
-		err = request_grow_iov(req, req->length);
-		r->io.iov = req->iov;
-		r->io.max_iov = cache_max_iov(req->length);
-	} while (!err);
+	} while (!err && r->io.pos < r->io.end);
+	if (err && err != -EINPROGRESS && err != -EAGAIN) {
+		req->has_error_at = true;
+		req->error_at = r->io.pos;
+	}
 	return err;
 }
 
@@ -67,9 +241,12 @@ static int prefetch(struct request *r, uint64_t end)
 			r->io.pos / CACHE_PIECE * CACHE_PIECE + CACHE_PIECE;
 
 		r->io.end = stop < end ? stop : end;
-		if (r->loop && cache_idle(r->e->cache) < r->io.end - r->io.pos)
+		if (r->loop && !r->ask &&
+			cache_idle(r->e->cache) < r->io.end - r->io.pos)
 			break;
-		err = cache_read(r->e->cache, &r->io);
+		err = r->ask ? ask_store(r) : cache_read(r->e->cache, &r->io);
+		if (err == -ENODATA)
+			err = hole_or_ask(r);
 	}
 	return err;
 }

@@ -351,6 +351,8 @@ void request_rewind(struct request *r)
 	r->error = 0;
 	r->phase = 0;
 	r->synced = r->zeroes = r->durable = r->settles = false;
+	r->ask = 0;
+	r->asked = false;
 	r->admitted = req->offset;
 	r->lock.link.next = NULL;
 	r->lock.shared = false;
@@ -398,6 +400,8 @@ static int go_on_loop(struct request *r, struct reactor *own)
 	r->weight = 1;
 	if (!r->start_ns)
 		r->start_ns = reactor_now(r->e->loops[0]);
+	r->io.holes = read_takes_holes(request_front(r));
+	r->asks = 0;
 	r->loop = own ? own : next_loop(r->e);
 	r->io.reactor = r->loop;
 	r->lock.waiter.reactor = r->loop;

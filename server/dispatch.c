@@ -82,7 +82,7 @@ int dispatch_check(const struct request *rq)
 
 static unsigned engine_flags(const struct request *rq)
 {
-	unsigned flags = 0;
+	unsigned flags = rq->type == NBD_CMD_READ ? ENGINE_HOLES : 0;
 
 	if ((rq->flags & NBD_CMD_FLAG_FUA) && is_change(rq->type))
 		flags |= ENGINE_FUA;

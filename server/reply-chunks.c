@@ -7,6 +7,89 @@
 
 #include "request.h"
 
+/* --- READ with holes ------------------------------------------------------ */
+
+/* A chunk's head, the offset and, of a hole, its length. */
+#define HOLE_HEAD (NBD_EXTENDED_CHUNK_SIZE + 12)
+
+static const unsigned char zeroes[64U << 10];
+
+static void piece(struct request *rq, const void *base, size_t length)
+{
+	rq->pieces[rq->npieces++] = (struct iovec){(void *)base, length};
+	rq->ndata += length;
+}
+
+/* All of it as data. */
+static void put_flat(struct request *rq)
+{
+	for (unsigned i = 0; i < rq->er.niov; i++) {
+		struct iovec v = rq->er.iov[i];
+
+		if (v.iov_base)
+			piece(rq, v.iov_base, v.iov_len);
+		for (size_t n; !v.iov_base && v.iov_len; v.iov_len -= n) {
+			n = v.iov_len < sizeof(zeroes) ? v.iov_len
+						       : sizeof(zeroes);
+			piece(rq, zeroes, n);
+		}
+	}
+}
+
+/* The run of data, or the hole, from iov[i] on, at the device's offset `at`;
+ * its head goes to `p`. Returns where the next begins. */
+static unsigned put_chunk(
+	struct request *rq, unsigned i, uint64_t *at, unsigned char **p)
+{
+	const struct iovec *iov = rq->er.iov;
+	bool hole = !iov[i].iov_base;
+	unsigned char *head = *p;
+	unsigned end = i;
+	size_t length = 0;
+
+	do
+		length += iov[end++].iov_len;
+	while (end < rq->er.niov && !hole && iov[end].iov_base);
+	*p = reply_chunk(rq, head, end == rq->er.niov,
+		hole ? NBD_REPLY_TYPE_OFFSET_HOLE : NBD_REPLY_TYPE_OFFSET_DATA,
+		hole ? 12 : 8 + length);
+	*p = nbd_put64(*p, *at);
+	if (hole)
+		*p = nbd_put32(*p, (uint32_t)length);
+	piece(rq, head, (size_t)(*p - head));
+	for (; !hole && i < end; i++)
+		piece(rq, iov[i].iov_base, iov[i].iov_len);
+	*at += length;
+	return end;
+}
+
+int reply_holes(struct request *rq)
+{
+	unsigned niov = rq->er.niov;
+	bool split = rq->conn->structured &&
+		(!(rq->flags & NBD_CMD_FLAG_DF) || niov == 1);
+	uint64_t at = rq->offset;
+	unsigned char *p;
+
+	rq->pieces = malloc(
+		(2 * niov + rq->length / sizeof(zeroes)) * sizeof(*rq->pieces));
+	if (split)
+		rq->tail = malloc(niov * HOLE_HEAD);
+	if (!rq->pieces || (split && !rq->tail)) {
+		free(rq->tail);
+		rq->tail = NULL;
+		return -ENOMEM;
+	}
+	rq->npieces = 0;
+	rq->ndata = 0;
+	p = rq->tail;
+	if (!split)
+		put_flat(rq);
+	for (unsigned i = 0; split && i < niov;)
+		i = put_chunk(rq, i, &at, &p);
+	return 0;
+}
+
 /* --- BLOCK_STATUS --------------------------------------------------------- */
 
 /* A chunk's head, the context's id and the number of extents. */

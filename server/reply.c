@@ -88,10 +88,16 @@ static void empty_chunk(struct request *rq)
 
 static void error_chunk(struct request *rq)
 {
-	unsigned char *p = chunk(rq, NBD_REPLY_TYPE_ERROR, 6);
+	bool where = rq->er.has_error_at;
+	unsigned char *p = chunk(rq,
+		where ? NBD_REPLY_TYPE_ERROR_OFFSET : NBD_REPLY_TYPE_ERROR,
+		where ? 14 : 6);
 
 	p = nbd_put32(p, wire_error(rq->er.error));
-	finish_chunk(rq, nbd_put16(p, 0)); /* no message */
+	p = nbd_put16(p, 0); /* no message */
+	if (where)
+		p = nbd_put64(p, rq->er.error_at);
+	finish_chunk(rq, p);
 }
 
 static void data_chunk(struct request *rq)
@@ -106,28 +112,45 @@ static void data_chunk(struct request *rq)
 	finish_chunk(rq, nbd_put64(p, rq->offset));
 }
 
-void reply_queue(struct request *rq)
+/* What is made piece by piece. 0 or -ENOMEM. */
+static int make_pieces(struct request *rq)
 {
-	struct conn *c = rq->conn;
-	bool read = rq->type == NBD_CMD_READ;
-	bool status = rq->type == NBD_CMD_BLOCK_STATUS;
+	if (rq->type == NBD_CMD_BLOCK_STATUS)
+		return reply_status(rq);
+	if (rq->type != NBD_CMD_READ)
+		return 0;
+	rq->ndata = rq->length;
+	return rq->er.holes ? reply_holes(rq) : 0;
+}
 
-	if (status && !rq->er.error)
-		rq->er.error = reply_status(rq);
-	if (read && !rq->er.error)
-		rq->ndata = rq->length;
+/* The one chunk or reply, or the front of it. */
+static void make_header(struct request *rq)
+{
+	const struct conn *c = rq->conn;
+	bool read = rq->type == NBD_CMD_READ;
+
 	if (rq->er.error &&
-		(c->extended || (c->structured && (read || status))))
+		(c->extended ||
+			(c->structured &&
+				(read || rq->type == NBD_CMD_BLOCK_STATUS))))
 		error_chunk(rq);
 	else if (c->structured && read)
 		data_chunk(rq);
-	else if (status && !rq->er.error)
-		; /* all of it is in the tail */
 	else if (c->extended)
 		empty_chunk(rq);
 	else
 		simple_reply(rq);
-	list_push_tail(&c->replies, &rq->link);
+}
+
+void reply_queue(struct request *rq)
+{
+	if (!rq->er.error)
+		rq->er.error = make_pieces(rq);
+	if (rq->er.error)
+		rq->ndata = 0;
+	if (!rq->tail) /* else that has all the chunks' heads */
+		make_header(rq);
+	list_push_tail(&rq->conn->replies, &rq->link);
 }
 
 /* --- sending -------------------------------------------------------------- */

@@ -35,7 +35,7 @@ struct request {
 	void *copy;       /* or here; owned */
 	/* The answer: header, the engine's iov or `pieces`, then `tail`. */
 	unsigned nheader;
-	unsigned char header[NBD_EXTENDED_CHUNK_SIZE + 8];
+	unsigned char header[NBD_EXTENDED_CHUNK_SIZE + 14];
 	struct iovec *pieces; /* instead of the engine's iov; owned */
 	unsigned npieces;
 	size_t ndata;        /* bytes in the engine's iov, or the pieces */
@@ -88,6 +88,11 @@ unsigned char *reply_chunk(const struct request *rq, unsigned char *p,
 	bool last, uint16_t type, size_t length);
 
 /* --- reply-chunks.c ------------------------------------------------------- */
+
+/* The pieces of a READ that has holes: chunks, each with its head, or, without
+ * structured replies or with DF, the data and zeroes that follow a header that
+ * is still to be made. 0 or -ENOMEM. */
+int reply_holes(struct request *rq);
 
 /* The answer to BLOCK_STATUS: a chunk for each context. 0 or -ENOMEM. */
 int reply_status(struct request *rq);

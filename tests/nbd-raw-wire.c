@@ -385,6 +385,8 @@ static void chunk_answer(struct raw *r, int extended)
 
 		get(r, text, raw_get16(r));
 		printf(" error %u", error);
+		if (type == 0x8002)
+			printf(" at %" PRIu64, raw_get64(r));
 	} else {
 		raw_die("a chunk of unknown type");
 	}

@@ -115,6 +115,18 @@ static inline int request(struct served *s, enum engine_op op, unsigned flags,
 	return a.req.error;
 }
 
+/* The first bytes of the store, as many, are data from now on. */
+static inline void served_fill(struct served *s, uint64_t bytes)
+{
+	unsigned char *data = malloc(bytes);
+
+	assert_non_null(data);
+	memset(data, 'd', bytes);
+	assert_int_equal(
+		io_do(s->store, s->loop, STORE_WRITE, 0, bytes, data, 0), 0);
+	free(data);
+}
+
 /* How many of an op the store was asked since store_fault_record(), and of
  * how many bytes. */
 static inline unsigned logged(

@@ -144,7 +144,7 @@ END
 2 of 0: none
 3 of 0: none
 4 of 0: none
-5 of 1125899906838528: at 1125899906838528 4096 of 0x00" \
+5 of 1125899906838528: at 1125899906838528 4096 of hole" \
 	"all of it is trimmed and zeroed at once"
 is "$(stat_of dirty_bytes)" 0 "and nothing is dirty"
 is "$(stat_of mapped_bytes)" 0 "or has a place"

@@ -194,7 +194,7 @@ reply 8 ack
 reply 7 info 0 size 1048576 flags 0xded
 reply 7 info 3 min 1 preferred 4096 max 33554432
 reply 7 ack 
-1 at 0 512 of 0x00" "an option and a request that come in pieces"
+1 at 0 512 of hole" "an option and a request that come in pieces"
 is "$(raw <<END | tail -n 2
 greet
 opt 8 0

@@ -59,8 +59,8 @@ static void fua_of_a_zero_leaves_other_dirt_alone(void **state)
 /* One for the whole device asked the store for all of it at once. */
 static void prefetch_of_everything_keeps_to_the_cache(void **state)
 {
-	struct served *s =
-		served_new("fault:record=on,mem:256M", "16M", ENGINE_WRITEBACK);
+	struct served *s = served_new(
+		"fault:record=on,null:256M", "16M", ENGINE_WRITEBACK);
 	uint64_t bytes;
 
 	(void)state;
@@ -78,7 +78,7 @@ static void end_waits_for_fills_beyond_their_requests(void **state)
 		.length = BLOCK,
 		.delay_ns = NSEC_PER_SEC};
 	struct served *s =
-		served_new("fault:record=on,mem:16M", "16M", ENGINE_WRITEBACK);
+		served_new("fault:record=on,null:16M", "16M", ENGINE_WRITEBACK);
 	unsigned char buf[5 * BLOCK];
 	uint64_t start;
 

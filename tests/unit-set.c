@@ -137,6 +137,7 @@ static void smaller_cache_is_reclaimed_to(void **state)
 	struct served *s = *state;
 	unsigned char *buf = calloc(1, 24 * MIB);
 
+	served_fill(s, 24 * MIB);
 	assert_int_equal(request(s, ENGINE_READ, 0, 0, 24 * MIB, buf), 0);
 	free(buf);
 	assert_true(stat(s, "cached_bytes") >= 24 * MIB);
@@ -164,7 +165,7 @@ static void clean_pages_are_dropped_and_dirty_ones_kept(void **state)
 	unsigned char buf[BLOCK];
 	uint64_t before, freed;
 
-	memset(buf, 'x', sizeof(buf));
+	served_fill(s, 2 * MIB);
 	assert_int_equal(request(s, ENGINE_READ, 0, MIB, BLOCK, buf), 0);
 	memset(buf, 'x', sizeof(buf));
 	assert_int_equal(request(s, ENGINE_WRITE, 0, 0, BLOCK, buf), 0);

@@ -26,9 +26,12 @@ void cache_hold(struct cache *c, const struct iovec *iov, unsigned niov)
 
 void cache_release(struct cache *c, const struct iovec *iov, unsigned niov)
 {
-	for (unsigned i = 0; i < niov; i++)
-		arena_put(&c->arena, arena_frame(&c->arena, iov[i].iov_base),
-			arena_span(iov[i].iov_base, iov[i].iov_len));
+	for (unsigned i = 0; i < niov; i++) {
+		if (iov[i].iov_base) /* not a hole */
+			arena_put(&c->arena,
+				arena_frame(&c->arena, iov[i].iov_base),
+				arena_span(iov[i].iov_base, iov[i].iov_len));
+	}
 }
 
 int cache_payload(struct cache *c, uint64_t offset, uint64_t length,

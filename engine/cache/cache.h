@@ -214,7 +214,12 @@ struct cache_io {
 	bool copy;       /* write: never keep the payload's memory */
 	bool give;       /* write: pages take the payload's references */
 	bool exact;      /* fill no more than is asked for */
-	bool missed;     /* had to wait for a fill */
+	bool missed;     /* something was not there */
+	bool filled;     /* a fill was asked for */
+	/* read: what may be a hole of the store is not filled, see cache_read().
+	 * `known`: of what is missing before there is none. */
+	bool holes;
+	uint64_t known, missing;
 };
 
 /*
@@ -223,8 +228,22 @@ struct cache_io {
  * reactor is NULL. -E2BIG: iov is full; -EIO and others from the store.
  * With neither buf nor iov the blocks are only brought in. Any thread if
  * reactor is NULL, else on that reactor.
+ *
+ * With `holes` also -ENODATA: nothing of [pos, missing) is there, and some of
+ * it may be a hole of the placement. The caller asks that, with a STATUS that
+ * begins after this call; what then reads as zeroes is given to the reader by
+ * cache_read_hole(), what does not is below `known`, and it calls again. What
+ * was written to the cache in between may be missed by the reader, as if it had
+ * been written after the read.
  */
 int cache_read(struct cache *c, struct cache_io *io);
+
+/*
+ * The bytes up to `stop` are zeroes: buf gets them, and iov one entry whose
+ * base is NULL, for which no memory is held. 0 or -E2BIG: iov is full. To keep
+ * to cache_max_iov() entries `stop` is a multiple of 4K, or the end.
+ */
+int cache_read_hole(struct cache_io *io, uint64_t stop);
 
 /*
  * Write [pos, end): blocks become uptodate and dirty, charge is used for
@@ -232,6 +251,11 @@ int cache_read(struct cache *c, struct cache_io *io);
  * for cache_read(); after an error or a wait nothing beyond pos is changed.
  */
 int cache_write(struct cache *c, struct cache_io *io);
+
+/* Bring the pages in that [offset, end) touches, unless they are there; nobody
+ * waits for them. On `r`. */
+void cache_fill(
+	struct cache *c, uint64_t offset, uint64_t end, struct reactor *r);
 
 /* --- ranges kept from everybody ------------------------------------------ */
 

@@ -359,6 +359,14 @@ int fill_start(struct cache *c, uint64_t offset, uint64_t end, bool exact,
 	return 0;
 }
 
+void cache_fill(
+	struct cache *c, uint64_t offset, uint64_t end, struct reactor *r)
+{
+	end = min_u64(round_up(end, page_size(c)), c->size);
+	/* No memory: whoever reads it will meet that. */
+	fill_start(c, round_down(offset, page_size(c)), end, false, r);
+}
+
 /* Is any block of the range on its way, and not there? */
 static bool awaited(
 	const struct cache *c, const struct page *p, unsigned first, unsigned n)

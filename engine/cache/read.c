@@ -5,7 +5,8 @@
  * Goes page by page while blocks are uptodate (state rule 3). At the first
  * that is not, everything missing in the pages of the rest of the request is
  * asked for at once, and the reader waits for its page; woken, it goes on from
- * there. After a failure it wants only what it was asked for.
+ * there. After a failure it wants only what it was asked for. What may be a
+ * hole is not asked for: see cache_read() in cache.h.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,7 +20,8 @@ static int push(struct cache_io *io, unsigned char *data, size_t length)
 {
 	struct iovec *last = io->niov ? &io->iov[io->niov - 1] : NULL;
 
-	if (last && (unsigned char *)last->iov_base + last->iov_len == data) {
+	if (last && last->iov_base &&
+		(unsigned char *)last->iov_base + last->iov_len == data) {
 		last->iov_len += length;
 		return 0;
 	}
@@ -173,6 +175,76 @@ static int read_segment(struct cache *c, struct cache_io *io)
 	return err;
 }
 
+/* --- holes --------------------------------------------------------------- */
+
+/* Up to where is nothing of [from, stop), in one page, there or on its way? */
+static uint64_t missing_in_page(struct cache *c, uint64_t from, uint64_t stop)
+{
+	struct shard *sh = shard_of(c, from);
+	SCOPED_LOCK(&sh->lock);
+	const struct page *p = index_find(c, sh, from);
+	unsigned first = block_of(c, from), last;
+
+	stop = max_u64(from, range_free(c, from, stop, false));
+	if (!p || stop == from)
+		return stop;
+	last = first + blocks_touched(c, from, stop);
+	last = bitmap_find(page_map(c, p, MAP_UPTODATE), first, last, true);
+	last = bitmap_find(page_map(c, p, MAP_FILLING), first, last, true);
+	stop = min_u64(
+		stop, page_offset(c, p) + ((uint64_t)last << c->block_shift));
+	return max_u64(from, stop);
+}
+
+static uint64_t missing_end(struct cache *c, uint64_t from, uint64_t end)
+{
+	uint64_t stop, at;
+
+	for (; from < end; from = stop) {
+		stop = min_u64(page_end(c, from), end);
+		at = missing_in_page(c, from, stop);
+		if (at < stop)
+			return at;
+	}
+	return end;
+}
+
+/* pos is missing: is it worth asking whether it has to be read? */
+static bool may_be_hole(struct cache *c, struct cache_io *io)
+{
+	if (!io->holes || io->pos < io->known)
+		return false;
+	if (whole_page(c, io) ||
+		!placement_sparse(c->placement, io->pos, io->end)) {
+		io->known = io->end;
+		return false;
+	}
+	io->missing = missing_end(c, io->pos, io->end);
+	io->missed |= io->missing > io->pos;
+	return io->missing > io->pos;
+}
+
+int cache_read_hole(struct cache_io *io, uint64_t stop)
+{
+	struct iovec *last = io->niov ? &io->iov[io->niov - 1] : NULL;
+	size_t n = stop - io->pos;
+
+	if (io->buf) {
+		memset(io->buf, 0, n);
+		io->buf += n;
+	} else if (io->iov && last && !last->iov_base) {
+		last->iov_len += n;
+	} else if (io->iov) {
+		if (io->niov == io->max_iov)
+			return -E2BIG;
+		io->iov[io->niov++] = (struct iovec){NULL, n};
+	}
+	io->pos = stop;
+	return 0;
+}
+
+/* --- reads --------------------------------------------------------------- */
+
 /*
  * Ask for what is missing from pos on; wait for pos's page. Once woken, what
  * is still on its way there is waited for before anything is asked for again:
@@ -183,21 +255,24 @@ static int miss(struct cache *c, struct cache_io *io)
 	uint64_t unit = io->exact ? block_size(c) : page_size(c);
 	uint64_t from = whole_page(c, io) ? round_down(io->pos, unit) : io->pos;
 	uint64_t stop = page_end(c, io->pos);
+	uint64_t end = io->end;
 	int err = 0;
 
 	if (!io->reactor)
 		return -EAGAIN;
+	if (io->holes) /* what of the page is wanted is read as one */
+		end = min_u64(end, max_u64(io->known, stop));
 	if (!whole_page(c, io))
 		stop = min_u64(stop, io->end);
-	if (io->missed)
+	if (io->filled)
 		err = fill_wait(c, from, stop, &io->waiter);
 	if (!err)
 		err = fill_start(c, round_down(io->pos, unit),
-			min_u64(round_up(io->end, unit), c->size), io->exact,
+			min_u64(round_up(end, unit), c->size), io->exact,
 			io->reactor);
-	if (!err && !io->missed && keeps(io))
+	if (!err && !io->filled && keeps(io))
 		readahead_missed(c, io->pos, io->end, io->reactor);
-	io->missed = true;
+	io->missed = io->filled = true;
 	return err ? err : fill_wait(c, from, stop, &io->waiter);
 }
 
@@ -216,6 +291,8 @@ int cache_read(struct cache *c, struct cache_io *io)
 		io->waiter.reactor = io->reactor;
 		err = read_segment(c, io);
 		if (err == -ENODATA) {
+			if (io->reactor && may_be_hole(c, io))
+				return err;
 			err = miss(c, io);
 		} else if (err == MARKED) {
 			readahead_reached(c, io->pos, io->reactor);

@@ -11,11 +11,17 @@
  *    pages not used again. With none left nothing is read ahead.
  * 2. A page read ahead has PAGE_AHEAD until it is first used. A stream whose
  *    reader left such a page behind is none.
- * 3. A reader of neither buf nor iov (a prefetch) starts and moves no stream.
+ * 3. Where there may be holes, the placement is asked first, and they are left
+ *    out: zeroes take no memory. A page that holds any data is read whole.
+ * 4. A reader of neither buf nor iov (a prefetch) starts and moves no stream.
  *
  * Called with no lock held, on the loop that the store reads go to.
  */
+#include <stdlib.h>
+
 #include "cache-impl.h"
+
+#define SURVEY_EXTENTS 16
 
 void cache_set_readahead(struct cache *c, uint64_t bytes)
 {
@@ -77,14 +83,71 @@ static bool mark_pages(struct cache *c, uint64_t from, uint64_t to)
 	return room;
 }
 
+/* An error is met by who reads it. */
+static void fill_ahead(
+	struct cache *c, uint64_t from, uint64_t to, struct reactor *r)
+{
+	if (from < to && mark_pages(c, from, to))
+		fill_start(c, from, to, false, r);
+}
+
+/* --- leaving out holes --------------------------------------------------- */
+
+struct survey {
+	struct cache *cache;
+	struct store_io io;
+	struct store_extent extents[SURVEY_EXTENTS];
+};
+
+static void survey_done(struct store_io *io)
+{
+	struct survey *s = container_of(io, struct survey, io);
+	struct cache *c = s->cache;
+	uint64_t at = io->offset, done = at, end;
+
+	for (int i = 0; !io->error && i < io->nextents; i++, at = end) {
+		end = at + io->extents[i].length;
+		if (io->extents[i].flags & STORE_ZEROES)
+			continue;
+		fill_ahead(c, max_u64(done, round_down(at, page_size(c))),
+			min_u64(round_up(end, page_size(c)), c->size),
+			io->reactor);
+		done = round_up(end, page_size(c));
+	}
+	free(s);
+	atomic_fetch_sub(&c->filling, 1);
+}
+
+static void survey(
+	struct cache *c, uint64_t from, uint64_t to, struct reactor *r)
+{
+	struct survey *s = malloc(sizeof(*s));
+
+	if (!s)
+		return;
+	s->cache = c;
+	s->io = (struct store_io){
+		.op = STORE_STATUS,
+		.offset = from,
+		.length = to - from,
+		.extents = s->extents,
+		.nextents = SURVEY_EXTENTS,
+		.reactor = r,
+		.done = survey_done,
+	};
+	atomic_fetch_add(&c->filling, 1);
+	placement_submit(c->placement, &s->io);
+}
+
 static void start(
 	struct cache *c, uint64_t from, uint64_t bytes, struct reactor *r)
 {
 	uint64_t to = min_u64(from + bytes, c->size);
 
-	/* An error is met by who reads it. */
-	if (from < to && mark_pages(c, from, to))
-		fill_start(c, from, to, false, r);
+	if (from < to && placement_sparse(c->placement, from, to))
+		survey(c, from, to, r);
+	else
+		fill_ahead(c, from, to, r);
 }
 
 void readahead_missed(

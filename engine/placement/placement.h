@@ -46,6 +46,7 @@ struct placement_ops {
 	/* Start an io; loop thread of io->reactor; never blocks. */
 	void (*submit)(struct placement *p, struct store_io *io);
 	void (*close)(struct placement *p);
+	bool (*sparse)(struct placement *p, uint64_t offset, uint64_t end);
 	/* The rest may be NULL. */
 	int (*reserve)(struct placement *p, uint64_t offset, uint64_t length);
 	void (*reserve_wait)(struct placement *p, struct placement_waiter *w);
@@ -86,6 +87,13 @@ void placement_close(struct placement *p);
 
 /* Start an io. Loop thread of io->reactor only; never blocks. */
 void placement_submit(struct placement *p, struct store_io *io);
+
+/* As store_sparse(). Any thread; takes a short lock. */
+static inline bool placement_sparse(
+	struct placement *p, uint64_t offset, uint64_t end)
+{
+	return p->ops->sparse(p, offset, end);
+}
 
 /* For how long something was under way, ns, up to `now_ns`. Any thread. */
 uint64_t placement_busy_ns(const struct placement *p, uint64_t now_ns);

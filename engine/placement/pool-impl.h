@@ -270,6 +270,7 @@ void pool_write(struct pool *p, struct store_io *io);
 /* pool-unmap.c */
 void pool_unmap(struct pool *p, struct store_io *io);
 void pool_status(struct pool *p, struct store_io *io);
+bool pool_sparse(struct placement *placement, uint64_t offset, uint64_t end);
 
 /* pool-flush.c; home loop */
 /* How many flushes of the store failed. Any thread; takes the lock. */

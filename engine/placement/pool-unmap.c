@@ -186,6 +186,22 @@ static unsigned status_of(
 	return e.unwritten ? STORE_ZEROES : 0;
 }
 
+/* So many extents are looked at. */
+#define SPARSE_LOOKS 8
+
+bool pool_sparse(struct placement *placement, uint64_t offset, uint64_t end)
+{
+	struct pool *p = pool_of(placement);
+	bool data = true;
+	uint64_t stop;
+
+	pthread_rwlock_rdlock(&p->lock);
+	for (int i = 0; data && offset < end; i++, offset = stop)
+		data = i < SPARSE_LOOKS && !status_of(p, offset, end, &stop);
+	pthread_rwlock_unlock(&p->lock);
+	return !data;
+}
+
 /* What differs only in its place is one extent. */
 void pool_status(struct pool *p, struct store_io *io)
 {

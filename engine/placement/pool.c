@@ -173,6 +173,7 @@ static const struct placement_ops pool_ops = {
 	.kind = "pool",
 	.submit = pool_submit,
 	.close = pool_close,
+	.sparse = pool_sparse,
 	.reserve = pool_reserve,
 	.reserve_wait = pool_reserve_wait,
 	.unreserve = pool_unreserve,

@@ -13,6 +13,11 @@ static void raw_submit(struct placement *p, struct store_io *io)
 	store_submit(p->store, io);
 }
 
+static bool raw_sparse(struct placement *p, uint64_t offset, uint64_t end)
+{
+	return store_sparse(p->store, offset, end);
+}
+
 static void raw_close(struct placement *p)
 {
 	store_close(p->store);
@@ -23,6 +28,7 @@ static const struct placement_ops raw_ops = {
 	.kind = "raw",
 	.submit = raw_submit,
 	.close = raw_close,
+	.sparse = raw_sparse,
 };
 
 int raw_open(struct store *store, struct placement **out, struct error *error)

@@ -372,11 +372,17 @@ static struct store *fault_inner(struct store *s, unsigned i)
 	return i ? NULL : to_fault(s)->inner;
 }
 
+static bool fault_sparse(struct store *s, uint64_t offset, uint64_t end)
+{
+	return store_sparse(to_fault(s)->inner, offset, end);
+}
+
 static const struct store_ops fault_ops = {
 	.kind = "fault",
 	.submit = fault_submit,
 	.close = fault_close,
 	.member = fault_inner,
+	.sparse = fault_sparse,
 };
 
 bool store_fault_is(const struct store *s, const char *name)

@@ -232,6 +232,21 @@ static void mem_status(struct mem *m, struct store_io *io)
 	io->nextents = n;
 }
 
+static bool mem_sparse(struct store *s, uint64_t offset, uint64_t end)
+{
+	struct mem *m = container_of(s, struct mem, base);
+	struct mem_part p;
+	bool used = true;
+
+	for (; used && offset < end; offset += p.length) {
+		p = mem_part(m, offset, end);
+		SCOPED_LOCK(mem_lock(m, &p));
+
+		used = bitmap_all(p.used, p.first, p.last - p.first + 1);
+	}
+	return !used;
+}
+
 static void mem_submit(struct store *s, struct store_io *io)
 {
 	struct mem *m = container_of(s, struct mem, base);
@@ -263,6 +278,7 @@ static const struct store_ops mem_ops = {
 	.kind = "mem",
 	.submit = mem_submit,
 	.close = mem_close,
+	.sparse = mem_sparse,
 };
 
 static void *mem_map(size_t bytes)

@@ -48,6 +48,7 @@ static void zero_end(struct zero *z, int error)
 	struct store_io *io = z->io;
 
 	raw_durable_ended(z->raw, io, error == -ENOTSUP ? 0 : error);
+	raw_forget_dense(z->raw, io);
 	free(z);
 	store_io_done(io, error);
 }
@@ -264,6 +265,7 @@ void raw_zero(struct raw *r, struct store_io *io)
 	z->io = io;
 	z->at = io->offset;
 	io->priv = z;
+	raw_forget_dense(r, io);
 	/* It may end at once, which it must not do inside submit. */
 	io->task.fn = zero_begin;
 	reactor_post(io->reactor, &io->task);

@@ -119,82 +119,6 @@ static void raw_flush(struct raw *r, struct store_io *io)
 	reactor_io(io->reactor, &io->rio);
 }
 
-/* --- status --------------------------------------------------------------- */
-
-struct raw_status {
-	struct reactor_work work;
-	struct raw *raw;
-	struct store_io *io;
-};
-
-/* The extent at `at`; its length is not yet cut at the end of the request. */
-static struct store_extent raw_extent(struct raw *r, uint64_t at)
-{
-	uint64_t left = r->base.info.size - at;
-	struct store_extent hole = {left, STORE_HOLE | STORE_ZEROES};
-	struct store_extent data = {left, 0};
-	off_t next = lseek(r->fd, (off_t)at, SEEK_DATA);
-
-	if (next < 0)
-		return errno == ENXIO ? hole : data;
-	if ((uint64_t)next > at) {
-		hole.length = (uint64_t)next - at;
-		return hole;
-	}
-	next = lseek(r->fd, (off_t)at, SEEK_HOLE);
-	if (next >= 0 && (uint64_t)next > at)
-		data.length = (uint64_t)next - at;
-	return data;
-}
-
-static void raw_status_run(struct reactor_work *work)
-{
-	struct raw_status *st = container_of(work, struct raw_status, work);
-	struct store_io *io = st->io;
-	uint64_t end = io->offset + io->length;
-	int n = 0;
-
-	for (uint64_t at = io->offset; at < end && n < io->nextents; n++) {
-		io->extents[n] = raw_extent(st->raw, at);
-		if (io->extents[n].length > end - at)
-			io->extents[n].length = end - at;
-		at += io->extents[n].length;
-	}
-	io->nextents = n;
-}
-
-static void raw_status_done(struct reactor_work *work)
-{
-	struct raw_status *st = container_of(work, struct raw_status, work);
-	struct store_io *io = st->io;
-
-	free(st);
-	store_io_done(io, 0);
-}
-
-static void raw_status(struct raw *r, struct store_io *io)
-{
-	struct raw_status *st = calloc(1, sizeof *st);
-
-	if (!st) {
-		store_io_post(io, -ENOMEM);
-		return;
-	}
-	st->work.run = raw_status_run;
-	st->work.done = raw_status_done;
-	st->raw = r;
-	st->io = io;
-	reactor_work(io->reactor, &st->work);
-}
-
-/* A device has no holes that it would tell of. */
-static void raw_status_block(struct store_io *io)
-{
-	io->extents[0] = (struct store_extent){.length = io->length};
-	io->nextents = 1;
-	store_io_post(io, 0);
-}
-
 /* --- the store ------------------------------------------------------------ */
 
 static void raw_submit(struct store *s, struct store_io *io)
@@ -219,10 +143,7 @@ static void raw_submit(struct store *s, struct store_io *io)
 		raw_zero(r, io);
 		break;
 	case STORE_STATUS:
-		if (r->block)
-			raw_status_block(io);
-		else
-			raw_status(r, io);
+		raw_status(r, io);
 		break;
 	}
 }
@@ -234,6 +155,7 @@ static void raw_close(struct store *s)
 	if (r->fd >= 0)
 		close(r->fd); /* and drop the lock */
 	free(r->zeroes);
+	free(r->dense);
 	free(r);
 }
 
@@ -241,6 +163,7 @@ static const struct store_ops raw_ops = {
 	.kind = "raw",
 	.submit = raw_submit,
 	.close = raw_close,
+	.sparse = raw_sparse,
 };
 
 static int raw_open(const struct store_open_args *args, struct store **out,
@@ -257,6 +180,8 @@ static int raw_open(const struct store_open_args *args, struct store **out,
 	if (r->zeroes) {
 		memset(r->zeroes, 0, RAW_ZEROES);
 		err = raw_setup(r, args->rest, args->flags, error);
+		if (!err && raw_status_init(r))
+			err = error_set(error, -ENOMEM, "out of memory");
 	} else {
 		err = error_set(error, -ENOMEM, "out of memory");
 	}

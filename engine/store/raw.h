@@ -15,6 +15,9 @@ struct raw {
 	int fd;
 	bool block;   /* a block device */
 	char *zeroes; /* RAW_ZEROES bytes, aligned for O_DIRECT */
+	/* A bit a granule; NULL: a device. Owned. */
+	_Atomic(uint64_t) *dense;
+	unsigned granule_shift;
 
 	/*
 	 * Without O_DIRECT: a FUA write or zero was told of a failed fsync. The
@@ -35,6 +38,14 @@ int raw_setup(
 
 /* TRIM and ZERO. Loop thread of the io. */
 void raw_zero(struct raw *r, struct store_io *io);
+
+/* STATUS. Loop thread of the io. */
+void raw_status(struct raw *r, struct store_io *io);
+/* Once the size is known. 0 or -ENOMEM. */
+int raw_status_init(struct raw *r);
+bool raw_sparse(struct store *s, uint64_t offset, uint64_t end);
+/* A TRIM or ZERO of that range begins or ends. Any thread. */
+void raw_forget_dense(struct raw *r, const struct store_io *io);
 
 /* Is that error "cannot do this here", rather than a failure? */
 static inline bool raw_unsupported(int64_t error)

@@ -107,6 +107,8 @@ struct store_ops {
 	/* The inner store of that number, from 0; NULL: no such. May be NULL:
 	 * it has none. */
 	struct store *(*member)(struct store *s, unsigned i);
+	/* See store_sparse(). NULL: it is not. */
+	bool (*sparse)(struct store *s, uint64_t offset, uint64_t end);
 };
 
 struct store {
@@ -175,6 +177,13 @@ static inline struct store *store_member(struct store *s, unsigned i)
  */
 int store_set_fault(
 	struct store *s, const char *rules, bool really, struct error *error);
+
+/* May a STATUS find that some of [offset, end) reads as zeroes, so that it is
+ * worth asking before a READ? Any thread; cheap. */
+static inline bool store_sparse(struct store *s, uint64_t offset, uint64_t end)
+{
+	return s->ops->sparse && s->ops->sparse(s, offset, end);
+}
 
 /* Start an io. Loop thread of io->reactor only; never blocks. */
 static inline void store_submit(struct store *s, struct store_io *io)

@@ -30,6 +30,7 @@
 #include "../base/cleanup.h"
 #include "../base/iov.h"
 #include "../base/random.h"
+#include "../base/zero.h"
 #include "kind.h"
 #include "volatile.h"
 
@@ -213,6 +214,40 @@ static int volatile_write(struct volatile_store *v, struct command *cmd,
 	return 0;
 }
 
+/* What is zeroes now is told as such, 4K by 4K, whoever wrote it. */
+static void volatile_status(struct volatile_store *v, struct store_io *io)
+{
+	uint64_t at = io->offset, end = at + io->length, stop;
+	int n = 0;
+
+	for (; at < end; at = stop) {
+		unsigned flags;
+
+		stop = (at & ~UINT64_C(4095)) + 4096;
+		if (stop > end)
+			stop = end;
+		flags = memory_is_zero(v->current + at, stop - at)
+			? STORE_ZEROES
+			: 0;
+		if (!n || io->extents[n - 1].flags != flags) {
+			if (n == io->nextents)
+				break;
+			io->extents[n++] =
+				(struct store_extent){.flags = flags};
+		}
+		io->extents[n - 1].length += stop - at;
+	}
+	io->nextents = n;
+}
+
+static bool volatile_sparse(struct store *s, uint64_t offset, uint64_t end)
+{
+	(void)s;
+	(void)offset;
+	(void)end;
+	return true;
+}
+
 static int volatile_start(
 	struct volatile_store *v, struct command *cmd, struct store_io *io)
 {
@@ -226,8 +261,7 @@ static int volatile_start(
 		volatile_half(v, io, 0);
 		return 0;
 	case STORE_STATUS:
-		io->nextents = 1;
-		io->extents[0] = (struct store_extent){.length = io->length};
+		volatile_status(v, io);
 		return 0;
 	case STORE_FLUSH:
 		return 0;
@@ -344,6 +378,7 @@ static const struct store_ops volatile_ops = {
 	.kind = "volatile",
 	.submit = volatile_submit,
 	.close = volatile_close,
+	.sparse = volatile_sparse,
 };
 
 bool volatile_is(const struct store *s)
