@@ -68,6 +68,9 @@ int dispatch_check(const struct request *rq)
 		return -EINVAL;
 	if ((rq->flags & NBD_CMD_FLAG_DF) && !c->structured)
 		return -EINVAL;
+	if ((rq->flags & NBD_CMD_FLAG_FAST_ZERO) &&
+		!c->export->info.can_fast_zero)
+		return -EINVAL;
 	if (rq->type == NBD_CMD_FLUSH)
 		return 0;
 	if (is_change(rq->type) && c->export->info.readonly)

@@ -106,6 +106,7 @@ static bool take_flags(struct conn *c)
 	flags = nbd_get32(h->in);
 	consume(h, 4);
 	h->has_flags = true;
+	h->fixed = flags & NBD_FLAG_FIXED_NEWSTYLE;
 	h->no_zeroes = flags & NBD_FLAG_NO_ZEROES;
 	if (flags & ~(NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES)) {
 		log_debug("%s: unknown client flags %#x", c->peer, flags);

@@ -22,6 +22,7 @@
 
 struct handshake {
 	bool has_flags; /* the client's flags have come */
+	bool fixed;     /* newstyle: without it there is no TLS */
 	bool no_zeroes;
 	bool done;            /* transmission follows when `out` has gone */
 	bool starttls;        /* TLS follows when `out` has gone */

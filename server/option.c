@@ -217,6 +217,9 @@ static void starttls(struct conn *c, const struct option *o)
 	if (!c->server->tls) {
 		why = "this server has no TLS";
 		type = NBD_REP_ERR_UNSUP;
+	} else if (!c->handshake->fixed) {
+		why = "TLS is for fixed newstyle clients";
+		type = NBD_REP_ERR_POLICY;
 	} else if (c->transport.tls) {
 		why = "TLS is on already";
 	} else if (o->length) {
@@ -236,7 +239,8 @@ static bool needs_tls(struct conn *c, const struct option *o)
 	if (c->server->options->tls.mode != TLS_REQUIRE || c->transport.tls ||
 		o->number == NBD_OPT_STARTTLS || o->number == NBD_OPT_ABORT)
 		return false;
-	if (o->number == NBD_OPT_EXPORT_NAME) {
+	/* Who cannot have it is not told to. */
+	if (o->number == NBD_OPT_EXPORT_NAME || !c->handshake->fixed) {
 		log_debug("%s: no TLS: refused", c->peer);
 		c->handshake->closing = true;
 	} else {

@@ -40,6 +40,9 @@ out=$(printf '%s\n' greet starttls structured 'meta' go \
 like "$out" "2 context 1: 4096" "negotiated in TLS, they hold"
 out=$(printf '%s\n' greet starttls 'opt 5 0' reply 'list' go | raw)
 like "$out" "TLSv1.3"$'\n'"reply 5 invalid" "a second STARTTLS is refused"
+is "$(printf '%s\n' 'greet 2' 'opt 5 0' reply go 'read 1 0 512' recv | raw |
+	sed -n '2p; $p')" "reply 5 policy
+1 error 0 512 of 0x00" "who is not fixed newstyle is served without"
 out=$(printf '%s\n' greet 'opt 5 4 00000000' reply go 'read 1 0 512' recv | raw)
 like "$out" "reply 5 invalid.*1 error 0 512" "one with data is too; that is all"
 
