@@ -13,15 +13,17 @@
 #	forgets   nothing: weir-server writes back late
 #	loses     any of it, by chance: a disk with a volatile cache
 #	keeps     all of it: the kernel has it
+# far_port=PORT: it listens there, not on a socket.
 # far_slow=fault:delay=20ms, makes it likely that something was not.
 
 start_far() {
-	local WEIR_FRONTEND=server weir_name=far weir_pid sock uri ctl weir_log
+	local start=(start_weir) WEIR_FRONTEND=server weir_name=far weir_pid sock uri ctl weir_log
+	[ -z "${far_port-}" ] || start=(start_weir_tcp "$far_port")
 	case $far_kind in
-	forgets) start_weir "$@" store="${far_slow-}$far_image" cache-size=64M ;;
-	loses) start_weir "$@" store="${far_slow-}volatile:$far_image" \
+	forgets) "${start[@]}" "$@" store="${far_slow-}$far_image" cache-size=64M ;;
+	loses) "${start[@]}" "$@" store="${far_slow-}volatile:$far_image" \
 		cache=none ;;
-	keeps) start_weir "$@" store="${far_slow-}$far_image" cache=none ;;
+	keeps) "${start[@]}" "$@" store="${far_slow-}$far_image" cache=none ;;
 	esac
 	far_pid=$weir_pid far_uri=$uri far_log=$weir_log
 }

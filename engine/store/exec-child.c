@@ -210,7 +210,9 @@ static int spawn(struct remote *r, struct start *s, struct error *error)
 	child = start_child(s);
 	err = child < 0 ? errno : s->err;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (child > 0)
+	if (child > 0 && err)
+		waitpid(child, NULL, 0); /* it never was */
+	else if (child > 0)
 		r->child.pid = child;
 	if (err)
 		return error_set(error, -err, "cannot start %s: %s", s->argv[0],

@@ -49,6 +49,19 @@ static int link_failed(const char *what, struct error *error)
 		link_error());
 }
 
+/* A server that does not like our certificate or key just hangs up. */
+static int connect_failed(const struct remote_target *t, struct error *error)
+{
+	bool tls = t->uri && !strncmp(t->uri, "nbds", 4);
+
+	if (tls && strstr(link_error(), "gnutls_record"))
+		return error_set(error, -EACCES,
+			"cannot connect: the server hung up after the TLS "
+			"handshake: it may want a certificate or key that it "
+			"knows (tls-certificates, tls-psk-file)");
+	return link_failed("cannot connect", error);
+}
+
 /* --- one connection ------------------------------------------------------- */
 
 /* -1: libnbd has an error. */
@@ -70,8 +83,8 @@ static int set_up(struct nbd_handle *nbd, const struct remote_target *t)
 		: 0;
 }
 
-static int wait_connected(
-	struct nbd_handle *nbd, const atomic_bool *quit, struct error *error)
+static int wait_connected(struct nbd_handle *nbd, const struct remote_target *t,
+	const atomic_bool *quit, struct error *error)
 {
 	uint64_t end = now_ns() + LINK_NS;
 
@@ -85,8 +98,7 @@ static int wait_connected(
 		if (nbd_poll(nbd, LINK_STEP_MS) < 0)
 			break;
 	}
-	return nbd_aio_is_ready(nbd) > 0 ? 0
-					 : link_failed("cannot connect", error);
+	return nbd_aio_is_ready(nbd) > 0 ? 0 : connect_failed(t, error);
 }
 
 /* Notice a peer that is gone: with data under way, and without. */
@@ -118,7 +130,7 @@ static int connect_one(struct remote *r, const atomic_bool *quit,
 			: nbd_aio_connect_unix(nbd, r->child.path))
 		err = link_failed("cannot connect", error);
 	else
-		err = wait_connected(nbd, quit, error);
+		err = wait_connected(nbd, t, quit, error);
 	if (err) {
 		nbd_close(nbd);
 		return err;
