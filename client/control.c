@@ -1,167 +1,79 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * control.c: one question and one answer over a server's control socket.
- *
- * The protocol: the client sends a JSON object on a line, the server answers
- * with a JSON object on a line; {"error": TEXT} if it will not.
+ * control.c: one question and one answer over a server's control socket, and
+ * the error if there is none.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/time.h>
-#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "ask.h"
 #include "client.h"
 
-#define CONTROL_TIMEOUT_S 10
-#define CONTROL_MAX (16U << 20) /* bytes of an answer */
+#define CONTROL_TIMEOUT_MS 10000U
+#define CONTROL_RETRY_US 50000U
 
-#define GIVE_CONTROL "give the path of the server's --control PATH"
-
-static void connect_failed(const char *command, const char *path, int err)
+static uint64_t clock_ms(void)
 {
-	struct stat st;
+	struct timespec t;
 
-	if (!stat(path, &st) && !S_ISSOCK(st.st_mode))
-		client_error(EXIT_IO, command,
-			"%s is not a socket; " GIVE_CONTROL, path);
-	else
-		client_error(EXIT_IO, command, "control socket %s: %s", path,
-			strerror(err));
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static int control_connect(const char *command, const char *path)
+/* Wait for the socket, or a moment for a place. -ETIMEDOUT. */
+static int wait_for(const struct ask *a, uint64_t end_ms)
 {
-	struct timeval timeout = {.tv_sec = CONTROL_TIMEOUT_S};
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	int fd;
+	struct pollfd fd = {.fd = a->fd, .events = a->events};
+	uint64_t now = clock_ms();
 
-	if (strlen(path) >= sizeof(addr.sun_path)) {
-		client_error(EXIT_USAGE, command,
-			"%s: too long for a unix socket", path);
-		return -1;
-	}
-	strcpy(addr.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
-		connect_failed(command, path, errno);
-		if (fd >= 0)
-			close(fd);
-		return -1;
-	}
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-	return fd;
-}
-
-static int send_all(int fd, const char *text)
-{
-	size_t left = strlen(text);
-
-	while (left) {
-		ssize_t n = send(fd, text, left, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		text += n;
-		left -= (size_t)n;
-	}
+	if (now >= end_ms)
+		return -ETIMEDOUT;
+	if (poll(&fd, a->fd >= 0, (int)(end_ms - now)) < 0 && errno != EINTR)
+		return -errno;
 	return 0;
 }
 
-/* Read up to a newline or the end; the line, to free(), or NULL and errno. */
-static char *receive_line(int fd)
+static int begin(struct ask *a, const char *path, const json_t *question,
+	uint64_t end_ms)
 {
-	size_t used = 0, room = 0;
-	char *line = NULL;
-
 	for (;;) {
-		ssize_t n;
+		int r = ask_begin(a, path, question);
 
-		if (room - used < 4096) {
-			char *more = realloc(line, room += 65536);
-
-			if (!more || room > CONTROL_MAX) {
-				errno = more ? EMSGSIZE : ENOMEM;
-				free(more ? more : line);
-				return NULL;
-			}
-			line = more;
-		}
-		n = recv(fd, line + used, room - used - 1, 0);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 || (!n && !used)) {
-			errno = n ? errno : ECONNRESET;
-			free(line);
-			return NULL;
-		}
-		line[used + (size_t)n] = 0;
-		if (!n || memchr(line + used, '\n', (size_t)n))
-			return line;
-		used += (size_t)n;
+		if (r != -EAGAIN || clock_ms() >= end_ms)
+			return r;
+		ask_end(a);
+		usleep(CONTROL_RETRY_US);
 	}
-}
-
-static int parse_answer(const char *command, const char *path, const char *line,
-	json_t **answer)
-{
-	json_error_t error;
-	const char *why;
-	int code;
-
-	*answer = json_loads(line, 0, &error);
-	why = json_string_value(json_object_get(*answer, "error"));
-	if (json_is_object(*answer) && !why)
-		return EXIT_OK;
-	if (why)
-		code = client_error(EXIT_USAGE, command,
-			"control socket %s: %s", path, why);
-	else if (!strncmp(line, "NBDMAGIC", 8))
-		code = client_error(EXIT_IO, command,
-			"%s is where NBD clients connect; " GIVE_CONTROL, path);
-	else
-		code = client_error(EXIT_IO, command,
-			"control socket %s: the answer is not a JSON object: "
-			"%s",
-			path, *answer ? "another value" : error.text);
-	json_decref(*answer);
-	*answer = NULL;
-	return code;
 }
 
 int control_ask(const char *command, const char *path, json_t *question,
 	json_t **answer)
 {
-	CLEANUP_CLOSE int fd = control_connect(command, path);
-	CLEANUP_FREE char *text = json_dumps(question, JSON_COMPACT);
-	CLEANUP_FREE char *line = NULL;
-	int r = -ENOMEM;
+	uint64_t end_ms = clock_ms() + CONTROL_TIMEOUT_MS;
+	struct ask a;
+	int r = begin(&a, path, question, end_ms);
+	int code = EXIT_OK;
 
 	json_decref(question);
 	*answer = NULL;
-	if (fd < 0)
-		return EXIT_IO;
-	if (text)
-		r = send_all(fd, text);
-	if (!r)
-		r = send_all(fd, "\n");
-	/* Who has hung up may have said something first. */
-	if (!r || r == -EPIPE || r == -ECONNRESET) {
-		line = receive_line(fd);
-		r = line ? 0 : r ? r : -errno;
+	while (!r) {
+		r = ask_step(&a, answer);
+		if (r != -EAGAIN)
+			break;
+		r = wait_for(&a, end_ms);
 	}
-	if (r)
-		return client_error(EXIT_IO, command, "control socket %s: %s",
-			path, r == -EAGAIN ? "no answer" : strerror(-r));
-	return parse_answer(command, path, line, answer);
+	if (r == -ETIMEDOUT)
+		code = client_error(
+			EXIT_IO, command, "control socket %s: no answer", path);
+	else if (r)
+		code = client_error(r == -EPERM ? EXIT_USAGE : EXIT_IO, command,
+			"%s", a.why);
+	ask_end(&a);
+	return code;
 }
 
 json_t *control_call(const char *command, const char *path, const char *cmd)
