@@ -36,6 +36,7 @@ int cmd_reset(int argc, char **argv);
 int cmd_set(int argc, char **argv);
 int cmd_stats(int argc, char **argv);
 int cmd_tls_init(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 
 /* --- util.c -------------------------------------------------------------- */
 

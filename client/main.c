@@ -31,6 +31,7 @@ static const struct command commands[] = {
 	{"set", "CONTROL K=V...", "change a running server", cmd_set},
 	{"stats", "CONTROL", "a server's counters", cmd_stats},
 	{"tls-init", "DIR", "make certificates to try TLS with", cmd_tls_init},
+	{"top", "CONTROL", "a live screen of a server", cmd_top},
 };
 
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
