@@ -109,6 +109,8 @@ static void writeback_json(struct engine *e, json_t *j)
 	writeback_counts(e->writeback, &w);
 	set(j, "store_await_us", w.writes ? w.write_us_total / w.writes : 0);
 	set(j, "store_errors", w.errors);
+	set(j, "failing_ranges", w.failing);
+	json_object_set_new(j, "flush_failing", json_boolean(w.flush_failing));
 	set(j, "flusher_passes", w.passes);
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "metrics.h"
 #include "server.h"
 
 #define LOOP_NEEDS 4U  /* epoll, eventfd, timerfd, io_uring */
@@ -56,6 +57,8 @@ int descriptors_prepare(
 {
 	unsigned need = count_open() + LOOP_NEEDS * loops + OTHER_NEEDS;
 
+	if (o->metrics)
+		need += METRICS_CONNECTIONS;
 	raise_to((uint64_t)need + 2 * RESERVE + o->max_connections);
 	if (limit() >= need)
 		return 0;
@@ -69,6 +72,8 @@ void descriptors_settle(struct server *s)
 {
 	uint64_t max = limit(), used = count_open(), clients;
 
+	if (s->metrics)
+		used += METRICS_CONNECTIONS;
 	s->max_connections = s->options->max_connections;
 	clients = max > used ? max - used : 1;
 	clients -= clients / 2 < RESERVE ? clients / 2 : RESERVE;

@@ -62,6 +62,9 @@ static const struct option_key keys[] = {
 			"0: never)"},
 	{"control", {0}, 0, TEXT("PATH"), AT(control),
 		.help = "unix socket for weir stats, set, reset and drop"},
+	{"metrics", {0}, 0, TEXT("ADDR:PORT"), AT(metrics),
+		.help = "serve /metrics for Prometheus, and /healthz,\n"
+			"over HTTP there"},
 	{"max-connections", {0}, 0, NUMBER(0, INT_MAX), AT(max_connections),
 		.live = true,
 		.help = "most clients at once, 0 for no limit\n"

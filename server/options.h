@@ -63,6 +63,7 @@ struct options {
 	char *description; /* of its export, or NULL */
 	char *pidfile;     /* or NULL */
 	char *control;     /* or NULL */
+	char *metrics;     /* ADDR:PORT, or NULL */
 	bool readonly;     /* of the command line */
 	bool foreground;
 	bool verbose;

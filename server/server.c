@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "metrics.h"
 #include "server.h"
 #include "tls.h"
 
@@ -110,6 +111,8 @@ int server_open(struct server *s, struct options *o, struct error *error)
 		r = open_exports(s, error);
 	if (!r)
 		r = status_open(s, error);
+	if (!r)
+		r = snapshot_open(s, error);
 	if (!r)
 		descriptors_settle(s);
 	return r;
@@ -320,6 +323,7 @@ void server_close(struct server *s)
 		worker_join(&s->workers[i]);
 	if (s->nworkers)
 		listen_close(s);
+	metrics_close(s->metrics);
 	control_close(s->control);
 	if (s->nworkers)
 		reactor_timer_cancel(s->workers[0].reactor, &s->grace);

@@ -17,6 +17,7 @@
  *   dispatch.c  NBD request <-> engine request
  *   reply.c, reply-chunks.c            answers into the stream
  *   status.c    the control socket's "exports" and "clients"
+ *   snapshot.c, metrics*.c             the metrics, over HTTP
  *
  * Rules:
  *  1. A connection lives on one loop from its first byte to its last; nothing
@@ -50,6 +51,7 @@
 
 struct control;
 struct conn;
+struct metrics;
 struct request;
 struct server;
 struct tls;
@@ -149,8 +151,9 @@ struct server {
 	struct worker *workers;
 	unsigned nworkers;
 	struct control *control;
-	struct tls *tls; /* or NULL */
-	char *pidfile;   /* absolute, or NULL; removed at the end */
+	struct metrics *metrics; /* or NULL */
+	struct tls *tls;         /* or NULL */
+	char *pidfile;           /* absolute, or NULL; removed at the end */
 
 	/* Loop 0's. */
 	struct listener listeners[SERVER_MAX_LISTENERS];
@@ -333,5 +336,10 @@ int swap_prepare(struct error *error);
 /* --- status.c ------------------------------------------------------------- */
 
 int status_open(struct server *s, struct error *error);
+
+/* --- snapshot.c ----------------------------------------------------------- */
+
+/* Begin to answer --metrics. -errno with `error` filled. */
+int snapshot_open(struct server *s, struct error *error);
 
 #endif

@@ -125,6 +125,8 @@ void writeback_counts(struct writeback *wb, struct writeback_counts *out)
 		.passes = atomic_load(&wb->passes),
 		.errors = atomic_load(&wb->errors),
 		.write_us_total = atomic_load(&wb->write_us),
+		.failing = atomic_load(&wb->nfailing),
+		.flush_failing = atomic_load(&wb->flush_failing_ns) != 0,
 	};
 }
 

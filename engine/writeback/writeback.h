@@ -152,6 +152,8 @@ void writeback_quiesce(
 struct writeback_counts {
 	uint64_t writes, passes, errors;
 	uint64_t write_us_total; /* the store's time per write, summed */
+	unsigned failing;        /* ranges whose writes fail, about */
+	bool flush_failing;      /* and so does its flush */
 };
 void writeback_counts(struct writeback *wb, struct writeback_counts *out);
 
