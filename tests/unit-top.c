@@ -144,8 +144,8 @@ static void an_answer_of_anything_is_harmless(void **state)
 {
 	static const char *const odd[] = {"{}", "{\"stores\":3}",
 		"{\"stores\":[1,null,{\"name\":4}],\"clients\":[[]]}",
-		"{\"stores\":[{\"latency\":{\"read\":{\"count\":9,"
-		"\"buckets_ns\":[3,[],[\"x\",-1]]}}}]}"};
+		("{\"stores\":[{\"latency\":{\"read\":{\"count\":9,"
+		 "\"buckets_ns\":[3,[],[\"x\",-1]]}}}]}")};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
