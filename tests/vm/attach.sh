@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # attach.sh: the first process of the guest: weir attach on a kernel that has
-# nbd, and a server that locks its memory.
+# nbd; a server that locks its memory; and what make install has installed, as
+# a service.
 
 # shellcheck source=tests/vm/guest.sh
 . /guest.sh
@@ -144,6 +145,54 @@ check "attach" attach "$unix"
 check "a swap device" swap_device
 check "detach" weir detach "$dev"
 check "the server ends well" end_server
+fs=installed
+# What make install has put there, in the background, from a file.
+cat >/etc/weir.conf <<'END'
+[server]
+control = /run/weir.ctl
+pidfile = /run/weir.pid
+[store disk]
+store = raw:/var/disk.img
+cache-size = 16M
+[export disk]
+store = disk
+END
+truncate -s 64M /var/disk.img
+
+start_service() {
+	/usr/local/sbin/weir-server --config /etc/weir.conf &&
+		[ -s /run/weir.pid ]
+}
+
+stop_service() {
+	kill -TERM "$(cat /run/weir.pid)"
+	n=0
+	while [ -e /run/weir.pid ] && [ $n -lt 100 ]; do
+		sleep 0.1
+		n=$((n + 1))
+	done
+	[ ! -e /run/weir.pid ]
+}
+
+# On PATH are the build tree's.
+weir() {
+	/usr/local/bin/weir "$@"
+}
+
+check "the file is in order" /usr/local/sbin/weir-server --check-config \
+	--config /etc/weir.conf
+check "it starts" start_service
+check "attach" attach nbd://127.0.0.1/disk
+check "a filesystem" make_and_write
+check "its figures" weir top -b -n 1 --interval 100ms /run/weir.ctl
+check "detach" weir detach "$dev"
+check "it stops" stop_service
+check "fsck of the image" e2fsck -f -n /var/disk.img
+check "it starts again" start_service
+check "attach again" attach nbd://127.0.0.1/disk
+check "the data is there" reads_back kept
+check "detach again" weir detach "$dev"
+check "it stops again" stop_service
 if [ -s /tmp/server.log ]; then
 	tail -n 20 /tmp/server.log | sed 's/^/# server: /' >&3
 fi
