@@ -18,6 +18,6 @@ mapfile -t files < <({
 		{ nextfile }'
 } | sort -u)
 ok "there are scripts to check" test "${#files[@]}" -gt 3
-ok "shellcheck is content" shellcheck -x setup .ci/run bench/race \
+ok "shellcheck is content" shellcheck -x setup .ci/run bench/far bench/race \
 	"$WEIR_BUILDDIR/run" "$WEIR_BUILDDIR/wrappers/nbdkit" "${files[@]}"
 done_testing
