@@ -310,6 +310,7 @@ static void run(struct screen *s)
 int top_screen(const struct top_options *o, const char *command)
 {
 	struct screen s = {.o = o, .sort = o->sort, .ask = {.fd = -1}};
+	int code = EXIT_OK;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return client_error(
@@ -323,19 +324,21 @@ int top_screen(const struct top_options *o, const char *command)
 	s.asked_ms = s.now_ms;
 	s.next_ms = s.now_ms + (o->interval_ms < 500 ? o->interval_ms : 500);
 	s.question = json_pack("{s:s}", "cmd", "stats");
-	if (!open_terminal(&s))
-		return client_error(EXIT_USAGE, command,
+	if (open_terminal(&s)) {
+		run(&s);
+		endwin();
+		delscreen(s.term);
+	} else {
+		code = client_error(EXIT_USAGE, command,
 			"TERM=%s: this terminal is not known; give --batch",
 			getenv("TERM") ? getenv("TERM") : "");
-	run(&s);
-	endwin();
-	delscreen(s.term);
+	}
 	ask_end(&s.ask);
 	json_decref(s.question);
 	json_decref(s.before);
 	json_decref(s.now);
 	top_page_free(&s.page);
-	return EXIT_OK;
+	return code;
 }
 #else
 int top_screen(const struct top_options *o, const char *command)
