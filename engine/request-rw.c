@@ -167,6 +167,15 @@ static int hole_or_ask(struct request *r)
 	return err;
 }
 
+/* From the cache, as far as it goes; what is missing may be a hole. As
+ * cache_read(), which has more to do if this is 0. */
+static int read_on(struct request *r)
+{
+	int err = r->ask ? ask_store(r) : cache_read(r->e->cache, &r->io);
+
+	return err == -ENODATA ? hole_or_ask(r) : err;
+}
+
 /* --- reads --------------------------------------------------------------- */
 
 static int grow(struct request *r, struct engine_request *req)
@@ -176,14 +185,6 @@ static int grow(struct request *r, struct engine_request *req)
 	r->io.iov = req->iov;
 	r->io.max_iov = cache_max_iov(req->length);
 	return err;
-}
-
-/* 0: what stopped it is out of the way. */
-static int read_again(struct request *r, struct engine_request *req, int err)
-{
-	if (err == -E2BIG)
-		err = grow(r, req);
-	return err == -ENODATA ? hole_or_ask(r) : err;
 }
 
 int step_read(struct request *r)
@@ -196,9 +197,9 @@ int step_read(struct request *r)
 		r->io.max_iov = ENGINE_INLINE_IOV;
 	}
 	do {
-		err = r->ask ? ask_store(r) : cache_read(r->e->cache, &r->io);
-		if (err)
-			err = read_again(r, req, err);
+		err = read_on(r);
+		if (err == -E2BIG)
+			err = grow(r, req);
 		req->niov = r->io.niov;
 	} while (!err && r->io.pos < r->io.end);
 	if (err && err != -EINPROGRESS && err != -EAGAIN) {
@@ -244,9 +245,7 @@ static int prefetch(struct request *r, uint64_t end)
 		if (r->loop && !r->ask &&
 			cache_idle(r->e->cache) < r->io.end - r->io.pos)
 			break;
-		err = r->ask ? ask_store(r) : cache_read(r->e->cache, &r->io);
-		if (err == -ENODATA)
-			err = hole_or_ask(r);
+		err = read_on(r);
 	}
 	return err;
 }

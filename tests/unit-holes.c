@@ -125,6 +125,31 @@ static void data_and_holes_come_in_their_order(void **state)
 	assert_int_equal(bytes, 2 * PAGE);
 }
 
+/* More pieces than a request has room for at first, and than a store tells of
+ * at once. */
+static void many_holes_take_more_room(void **state)
+{
+	struct served *s = *state;
+	struct asking *a;
+	uint64_t at = 0;
+
+	for (unsigned i = 1; i < 64; i += 2)
+		fill_store(s, i * PAGE, PAGE);
+	a = read_pieces(s, ENGINE_HOLES, 0, 64 * PAGE);
+	assert_int_equal(a->req.error, 0);
+	assert_int_equal(a->req.niov, 64);
+	for (unsigned i = 0; i < a->req.niov; i++) {
+		const unsigned char *base = a->req.iov[i].iov_base;
+
+		assert_int_equal(a->req.iov[i].iov_len, PAGE);
+		assert_int_equal(!!base, i % 2);
+		assert_true(!base || (base[0] == 'd' && base[PAGE - 1] == 'd'));
+		at += a->req.iov[i].iov_len;
+	}
+	assert_int_equal(at, 64 * PAGE);
+	drop(a);
+}
+
 static void page_with_data_is_read_whole(void **state)
 {
 	struct served *s = *state;
@@ -249,6 +274,7 @@ int main(void)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 		TEST(hole_is_neither_read_nor_cached),
 		TEST(data_and_holes_come_in_their_order),
+		TEST(many_holes_take_more_room),
 		TEST(page_with_data_is_read_whole),
 		TEST(flat_buffer_gets_zeroes),
 		TEST(who_does_not_know_holes_gets_memory),
