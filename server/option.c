@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "base/cleanup.h"
 #include "handshake.h"
 
 /* --- the export ----------------------------------------------------------- */
@@ -106,6 +107,16 @@ static void info_text(
 	handshake_reply(c, option, NBD_REP_INFO, a, 2 + length);
 }
 
+/* A reload may change it at any moment. */
+static void info_description(
+	struct conn *c, uint32_t option, const struct server_export *x)
+{
+	SCOPED_LOCK(&c->server->lock);
+
+	if (x->description[0])
+		info_text(c, option, NBD_INFO_DESCRIPTION, x->description);
+}
+
 static void info_block_size(struct conn *c, uint32_t option)
 {
 	const struct engine_info *i = &c->export->info;
@@ -133,8 +144,8 @@ static void info_answer(struct conn *c, const struct option *o,
 	info_export(c, o->number);
 	if (name)
 		info_text(c, o->number, NBD_INFO_NAME, x->name);
-	if (description && x->description[0])
-		info_text(c, o->number, NBD_INFO_DESCRIPTION, x->description);
+	if (description)
+		info_description(c, o->number, x);
 	if (block_size)
 		info_block_size(c, o->number);
 	handshake_reply(c, o->number, NBD_REP_ACK, NULL, 0);

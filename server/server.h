@@ -92,7 +92,7 @@ struct server_export {
 	uint64_t id; /* no other export has it, ever */
 	char *name;
 	size_t name_length;
-	char *description; /* "" if there is none */
+	char *description; /* "" if there is none; under `lock` */
 	struct engine_export *export;
 	struct engine_info info;
 	bool readonly; /* as it was asked for */
