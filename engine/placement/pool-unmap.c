@@ -206,20 +206,14 @@ bool pool_sparse(struct placement *placement, uint64_t offset, uint64_t end)
 void pool_status(struct pool *p, struct store_io *io)
 {
 	uint64_t end = io->offset + io->length, stop;
-	struct store_extent *last = NULL;
 	int filled = 0;
 
 	pthread_rwlock_rdlock(&p->lock);
 	for (uint64_t at = io->offset; at < end; at = stop) {
 		unsigned flags = status_of(p, at, end, &stop);
 
-		if (!last || last->flags != flags) {
-			if (filled == io->nextents)
-				break;
-			last = &io->extents[filled++];
-			*last = (struct store_extent){.flags = flags};
-		}
-		last->length += stop - at;
+		if (!store_extent_add(io, &filled, stop - at, flags))
+			break;
 	}
 	pthread_rwlock_unlock(&p->lock);
 	io->nextents = filled;

@@ -57,6 +57,22 @@ extern const struct store_kind store_kind_volatile;
 
 #define STORE_MAX_IO (32U << 20) /* bytes: no request is longer */
 
+/* Of a store of `size` bytes that can do everything, at any address. */
+static inline struct store_info store_info_able(uint64_t size, unsigned flags)
+{
+	return (struct store_info){
+		.size = size,
+		.align = 1,
+		.mem_align = 1,
+		.max_io = STORE_MAX_IO,
+		.can_trim = true,
+		.can_zero = true,
+		.can_fua = true,
+		.direct = true,
+		.readonly = flags & STORE_OPEN_READONLY,
+	};
+}
+
 /* Complete an io that is done already, from inside submit: `done` is called
  * from a task on its loop. */
 void store_io_post(struct store_io *io, int error);

@@ -178,22 +178,6 @@ static void mem_transfer(struct mem *m, struct store_io *io)
 	}
 }
 
-/* Count `length` bytes to the last extent, or to a new one; false: no room. */
-static bool mem_extent_add(
-	struct store_io *io, int *n, uint64_t length, bool used)
-{
-	unsigned flags = used ? 0 : STORE_HOLE | STORE_ZEROES;
-
-	if (*n && io->extents[*n - 1].flags == flags) {
-		io->extents[*n - 1].length += length;
-		return true;
-	}
-	if (*n == io->nextents)
-		return false;
-	io->extents[(*n)++] = (struct store_extent){length, flags};
-	return true;
-}
-
 /* Report one stripe's part run by run; false: no room for more extents. */
 static bool mem_status_part(
 	struct mem *m, struct mem_part *p, struct store_io *io, int *n)
@@ -210,7 +194,8 @@ static bool mem_status_part(
 		next = base + (uint64_t)page * MEM_PAGE;
 		if (next > end)
 			next = end;
-		if (!mem_extent_add(io, n, next - at, used))
+		if (!store_extent_add(io, n, next - at,
+			    used ? 0 : STORE_HOLE | STORE_ZEROES))
 			return false;
 	}
 	return true;
@@ -306,17 +291,7 @@ static int mem_open(const struct store_open_args *args, struct store **out,
 		pthread_mutex_init(&m->lock[i], NULL);
 	stripes = (size + MEM_STRIPE - 1) / MEM_STRIPE;
 	m->base.ops = &mem_ops;
-	m->base.info = (struct store_info){
-		.size = size,
-		.align = 1,
-		.mem_align = 1,
-		.max_io = STORE_MAX_IO,
-		.can_trim = true,
-		.can_zero = true,
-		.can_fua = true,
-		.direct = true,
-		.readonly = args->flags & STORE_OPEN_READONLY,
-	};
+	m->base.info = store_info_able(size, args->flags);
 	m->data_bytes = (size + MEM_PAGE - 1) / MEM_PAGE * MEM_PAGE;
 	m->used_bytes = stripes * (MEM_STRIPE_PAGES / 8);
 	m->data = mem_map(m->data_bytes);

@@ -53,17 +53,7 @@ static int null_open(const struct store_open_args *args, struct store **out,
 	if (!s)
 		return error_set(error, -ENOMEM, "out of memory");
 	s->ops = &null_ops;
-	s->info = (struct store_info){
-		.size = size,
-		.align = 1,
-		.mem_align = 1,
-		.max_io = STORE_MAX_IO,
-		.can_trim = true,
-		.can_zero = true,
-		.can_fua = true,
-		.direct = true,
-		.readonly = args->flags & STORE_OPEN_READONLY,
-	};
+	s->info = store_info_able(size, args->flags);
 	*out = s;
 	return 0;
 }

@@ -185,6 +185,24 @@ static inline bool store_sparse(struct store *s, uint64_t offset, uint64_t end)
 	return s->ops->sparse && s->ops->sparse(s, offset, end);
 }
 
+/*
+ * Of a STATUS whose answer is made from its front to its back, with *n extents
+ * so far: `length` bytes more, which are of the last extent or a new one.
+ * False: there is no room. Pure.
+ */
+static inline bool store_extent_add(
+	struct store_io *io, int *n, uint64_t length, unsigned flags)
+{
+	if (*n && io->extents[*n - 1].flags == flags) {
+		io->extents[*n - 1].length += length;
+		return true;
+	}
+	if (*n == io->nextents)
+		return false;
+	io->extents[(*n)++] = (struct store_extent){length, flags};
+	return true;
+}
+
 /* Start an io. Loop thread of io->reactor only; never blocks. */
 static inline void store_submit(struct store *s, struct store_io *io)
 {

@@ -22,7 +22,7 @@ struct merge {
 	const struct stripe_io *whole;
 	struct place place[STRIPE_MAX]; /* by part */
 	uint64_t at, end;               /* of the device */
-	int room, used;
+	int used;
 };
 
 static void place_begin(struct place *p, const struct store_io *io)
@@ -83,7 +83,6 @@ static bool step(struct merge *m)
 	uint64_t chunk = m->stripe->chunk;
 	struct place *p = &m->place[part_at(m, m->at)];
 	unsigned member = m->whole->part[part_at(m, m->at)].member, flags;
-	struct store_extent *extents = m->whole->outer->extents;
 	uint64_t until;
 
 	if (!place_seek(p, stripe_below(m->stripe, member, m->at)))
@@ -97,12 +96,8 @@ static bool step(struct merge *m)
 		if (until > m->end)
 			until = m->end;
 	}
-	if (!m->used || extents[m->used - 1].flags != flags) {
-		if (m->used == m->room)
-			return false;
-		extents[m->used++] = (struct store_extent){.flags = flags};
-	}
-	extents[m->used - 1].length += until - m->at;
+	if (!store_extent_add(m->whole->outer, &m->used, until - m->at, flags))
+		return false;
 	m->at = until;
 	return m->at < m->end;
 }
@@ -115,7 +110,6 @@ void stripe_status_merge(const struct stripe_io *whole)
 		.whole = whole,
 		.at = outer->offset,
 		.end = outer->offset + outer->length,
-		.room = outer->nextents,
 	};
 
 	for (unsigned k = 0; k < whole->parts; k++)

@@ -44,20 +44,6 @@ static uint32_t larger(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-static void info_begin(struct store_info *info)
-{
-	*info = (struct store_info){
-		.size = UINT64_MAX,
-		.align = 1,
-		.mem_align = 1,
-		.max_io = STORE_MAX_IO,
-		.can_trim = true,
-		.can_zero = true,
-		.can_fua = true,
-		.direct = true,
-	};
-}
-
 static void info_add(struct store_info *info, const struct store_info *member)
 {
 	if (member->size < info->size)
@@ -105,7 +91,7 @@ static int stripe_join(struct stripe *s, struct error *error)
 {
 	struct store_info *info = &s->base.info;
 
-	info_begin(info);
+	*info = store_info_able(UINT64_MAX, 0); /* each member takes from it */
 	for (unsigned i = 0; i < s->members; i++) {
 		int err = stripe_fits(s, i, error);
 

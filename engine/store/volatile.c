@@ -221,21 +221,15 @@ static void volatile_status(struct volatile_store *v, struct store_io *io)
 	int n = 0;
 
 	for (; at < end; at = stop) {
-		unsigned flags;
+		bool zero;
 
 		stop = (at & ~UINT64_C(4095)) + 4096;
 		if (stop > end)
 			stop = end;
-		flags = memory_is_zero(v->current + at, stop - at)
-			? STORE_ZEROES
-			: 0;
-		if (!n || io->extents[n - 1].flags != flags) {
-			if (n == io->nextents)
-				break;
-			io->extents[n++] =
-				(struct store_extent){.flags = flags};
-		}
-		io->extents[n - 1].length += stop - at;
+		zero = memory_is_zero(v->current + at, stop - at);
+		if (!store_extent_add(
+			    io, &n, stop - at, zero ? STORE_ZEROES : 0))
+			break;
 	}
 	io->nextents = n;
 }
@@ -406,17 +400,8 @@ static struct volatile_store *volatile_new(size_t size, unsigned flags)
 	pthread_mutex_init(&v->lock, NULL);
 	list_init(&v->pending);
 	v->base.ops = &volatile_ops;
-	v->base.info = (struct store_info){
-		.size = size,
-		.align = SECTOR,
-		.mem_align = 1,
-		.max_io = STORE_MAX_IO,
-		.can_trim = true,
-		.can_zero = true,
-		.can_fua = true,
-		.direct = true,
-		.readonly = flags & STORE_OPEN_READONLY,
-	};
+	v->base.info = store_info_able(size, flags);
+	v->base.info.align = SECTOR;
 	return v;
 }
 
