@@ -16,8 +16,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define WAYS 64 /* two a connection */
 #define PIECE 65536
@@ -38,14 +39,6 @@ struct way {
 
 static struct way ways[WAYS];
 static uint64_t delay_ns, rate, busy_ns[2]; /* until the link is free */
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
-}
 
 static struct sockaddr_un address(const char *path)
 {
@@ -151,7 +144,7 @@ static void add_connection(int listener, const char *to)
 /* Wait for something to come, or until something is due. */
 static void wait_for(struct pollfd *fds, uint64_t next_ns)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns();
 	struct timespec ts = {0};
 
 	if (next_ns > now) {
@@ -169,7 +162,7 @@ static void wait_for(struct pollfd *fds, uint64_t next_ns)
 
 static void turn(int listener, const char *to, struct pollfd *fds)
 {
-	uint64_t now = now_ns(), next = 0;
+	uint64_t now = clock_ns(), next = 0;
 
 	for (unsigned i = 0; i < WAYS; i++) {
 		uint64_t due = ways[i].from >= 0 ? send_on(i, now) : 0;
@@ -178,7 +171,7 @@ static void turn(int listener, const char *to, struct pollfd *fds)
 			next = due;
 	}
 	wait_for(fds, next);
-	now = now_ns();
+	now = clock_ns();
 	for (unsigned i = 0; i < WAYS; i++) {
 		if (fds[i].revents && ways[i].from == fds[i].fd)
 			take_in(i, now);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "bench.h"
 
 void bench_job_fail(struct bench_job *job, const char *fmt, ...)
@@ -149,7 +150,7 @@ static void run(struct bench_job *job)
 		if (!is_over(job))
 			bench_queue_wait(job, wait);
 		if (wait)
-			job->now_ns = bench_now();
+			job->now_ns = clock_ns();
 	}
 	bench_queue_drain(job);
 }
@@ -157,14 +158,14 @@ static void run(struct bench_job *job)
 /* The flush that makes the figure honest: what was written is durable. */
 static void final_flush(struct bench_job *job)
 {
-	uint64_t start = bench_now();
+	uint64_t start = clock_ns();
 
 	if (!job->spec->end_fsync || !job->flushes ||
 		!job->latency[BENCH_WRITE].count || atomic_load(job->stop))
 		return;
 	bench_queue_submit(job, BENCH_FLUSH, 0);
 	bench_queue_drain(job);
-	job->end_flush_ns = bench_now() - start;
+	job->end_flush_ns = clock_ns() - start;
 }
 
 static void read_back(struct bench_job *job)
@@ -186,10 +187,10 @@ void *bench_job_thread(void *arg)
 	struct bench_job *job = arg;
 
 	pthread_barrier_wait(job->start);
-	job->start_ns = job->now_ns = bench_now();
+	job->start_ns = job->now_ns = clock_ns();
 	run(job);
 	final_flush(job);
-	job->end_ns = bench_now();
+	job->end_ns = clock_ns();
 	if (job->versions && !atomic_load(job->stop))
 		read_back(job);
 	sem_post(job->ended);

@@ -15,19 +15,11 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "bench.h"
 
 static const char *const op_names[BENCH_OPS] = {"read", "write", "flush"};
-
-uint64_t bench_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
-}
 
 static void check_block(struct bench_job *job, const struct bench_slot *slot)
 {
@@ -69,7 +61,7 @@ static int completed(void *user_data, int *error)
 	struct bench_slot *slot = user_data;
 	struct bench_job *job = slot->job;
 
-	job->now_ns = bench_now();
+	job->now_ns = clock_ns();
 	if (*error)
 		bench_job_fail(job, "%s of %llu bytes at offset %llu: %s",
 			op_names[slot->op],
@@ -122,7 +114,7 @@ void bench_queue_submit(struct bench_job *job, enum bench_op op, uint64_t block)
 	if (op == BENCH_WRITE)
 		fill(job, slot);
 	job->inflight++;
-	slot->start_ns = bench_now();
+	slot->start_ns = clock_ns();
 	if (op == BENCH_READ)
 		cookie =
 			nbd_aio_pread(job->nbd, slot->buf, bs, offset, done, 0);
@@ -156,7 +148,7 @@ static int poll_once(
 	if (direction & LIBNBD_AIO_DIRECTION_WRITE)
 		fd->events |= POLLOUT;
 	if (until_ns) {
-		job->now_ns = bench_now();
+		job->now_ns = clock_ns();
 		if (until_ns > job->now_ns)
 			left = until_ns - job->now_ns;
 		timeout.tv_sec = (time_t)(left / 1000000000U);
@@ -180,7 +172,7 @@ void bench_queue_wait(struct bench_job *job, uint64_t until_ns)
 	unsigned before = job->inflight;
 
 	while (job->inflight == before && !job->failure.failed) {
-		uint64_t look = bench_now() + STOP_CHECK_NS;
+		uint64_t look = clock_ns() + STOP_CHECK_NS;
 		bool last = until_ns && until_ns <= look;
 		struct pollfd fd;
 		int n;

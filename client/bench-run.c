@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "bench.h"
 
 #define PROGRESS_NS 200000000
@@ -172,7 +173,7 @@ static void show_progress(
 		ios += atomic_load(&run->jobs[i].shown_ios);
 	}
 	fprintf(stderr, "\r%s: %.0f s, %.1f MB/s, %.0f IOPS \033[K",
-		run->spec.name, (double)(bench_now() - began) / 1e9,
+		run->spec.name, (double)(clock_ns() - began) / 1e9,
 		(double)(bytes - last[0]) * 1e3 / (double)dt,
 		(double)(ios - last[1]) * 1e9 / (double)dt);
 	last[0] = bytes;
@@ -208,7 +209,7 @@ static bool wait_ended(struct run *run)
 
 static void wait_jobs(struct run *run, const sigset_t *signals)
 {
-	uint64_t began = bench_now(), shown = began, last[2] = {0, 0};
+	uint64_t began = clock_ns(), shown = began, last[2] = {0, 0};
 	bool terminal = isatty(STDERR_FILENO) == 1;
 	unsigned ended = 0;
 
@@ -220,7 +221,7 @@ static void wait_jobs(struct run *run, const sigset_t *signals)
 			continue;
 		}
 		check_interrupt(run, signals);
-		now = bench_now();
+		now = clock_ns();
 		if (terminal && now - shown >= PROGRESS_NS) {
 			show_progress(run, began, last, now - shown);
 			shown = now;

@@ -175,8 +175,6 @@ __attribute__((format(printf, 2, 3))) void bench_job_fail(
 
 /* --- bench-queue.c: of the job's thread ---------------------------------- */
 
-uint64_t bench_now(void); /* ns, monotonic */
-
 /* Start a request in an idle slot (there must be one). */
 void bench_queue_submit(
 	struct bench_job *job, enum bench_op op, uint64_t block);

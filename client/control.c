@@ -7,22 +7,14 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ask.h"
+#include "base/clock.h"
 #include "client.h"
 
 #define CONTROL_TIMEOUT_MS 10000U
 #define CONTROL_RETRY_US 50000U
-
-static uint64_t clock_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 /* Wait for the socket, or a moment for a place. -ETIMEDOUT. */
 static int wait_for(const struct ask *a, uint64_t end_ms)

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "ask.h"
+#include "base/clock.h"
 #include "client.h"
 #include "top.h"
 
@@ -214,7 +215,7 @@ static void end_ask(struct screen *s, const char *why)
 
 static void begin_ask(struct screen *s)
 {
-	s->asked_ms = top_clock_ms();
+	s->asked_ms = clock_ms();
 	s->asking = true;
 	if (ask_begin(&s->ask, s->o->control, s->question))
 		end_ask(s, s->ask.why);
@@ -226,7 +227,7 @@ static void answered(struct screen *s, json_t *answer)
 	s->before = s->now;
 	s->before_ms = s->now_ms;
 	s->now = answer;
-	s->now_ms = top_clock_ms();
+	s->now_ms = clock_ms();
 	end_ask(s, "");
 	if (s->o->samples && ++s->samples == s->o->samples)
 		s->quit = true;
@@ -235,7 +236,7 @@ static void answered(struct screen *s, json_t *answer)
 /* What the server and the clock have for us. */
 static void go_on(struct screen *s)
 {
-	uint64_t now = top_clock_ms();
+	uint64_t now = clock_ms();
 	json_t *answer;
 	int r;
 
@@ -256,7 +257,7 @@ static void go_on(struct screen *s)
 /* Until a key, the server or the time. */
 static bool wait_for_it(struct screen *s)
 {
-	uint64_t now = top_clock_ms();
+	uint64_t now = clock_ms();
 	uint64_t end = s->asking ? s->asked_ms + ANSWER_MS : s->next_ms;
 	struct pollfd fds[2] = {
 		{.fd = STDIN_FILENO, .events = POLLIN},
@@ -319,7 +320,7 @@ int top_screen(const struct top_options *o, const char *command)
 	s.now = control_call(command, o->control, "stats");
 	if (!s.now)
 		return EXIT_IO;
-	s.now_ms = top_clock_ms();
+	s.now_ms = clock_ms();
 	/* The second soon, for the first rates. */
 	s.asked_ms = s.now_ms;
 	s.next_ms = s.now_ms + (o->interval_ms < 500 ? o->interval_ms : 500);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "client.h"
 #include "top.h"
@@ -15,14 +16,6 @@
 #define DEFAULT_INTERVAL_MS 2000U
 #define MIN_INTERVAL_MS 100U
 #define MAX_INTERVAL_MS 86400000U
-
-uint64_t top_clock_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 /* --- --batch -------------------------------------------------------------- */
 
@@ -47,7 +40,7 @@ static void print_sample(const struct top_options *o, const json_t *before,
 
 static void sleep_until(uint64_t ms)
 {
-	uint64_t now = top_clock_ms();
+	uint64_t now = clock_ms();
 	struct timespec t;
 
 	if (now >= ms)
@@ -61,12 +54,12 @@ static void sleep_until(uint64_t ms)
 static int batch(const struct top_options *o, const char *command)
 {
 	json_t *before = control_call(command, o->control, "stats"), *now;
-	uint64_t then = top_clock_ms(), ms;
+	uint64_t then = clock_ms(), ms;
 
 	for (unsigned i = 0; before && (!o->samples || i < o->samples); i++) {
 		sleep_until(then + o->interval_ms);
 		now = control_call(command, o->control, "stats");
-		ms = top_clock_ms();
+		ms = clock_ms();
 		if (now)
 			print_sample(o, before, now, ms - then);
 		json_decref(before);

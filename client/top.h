@@ -165,8 +165,6 @@ struct top_options {
 	enum top_sort sort;
 };
 
-uint64_t top_clock_ms(void);
-
 /* The live screen, until q. An exit code. */
 int top_screen(const struct top_options *o, const char *command);
 

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/size.h"
 #include "base/spell.h"
@@ -126,17 +125,8 @@ static const char *set_enum(
 static const char *set_bool(
 	const struct key *k, const char *value, void *at, unsigned *percent)
 {
-	static const char *const names[] = {
-		"no", "yes", "false", "true", "off", "on", "0", "1"};
-
 	(void)k, (void)percent;
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcasecmp(value, names[i]) == 0) {
-			*(bool *)at = i % 2;
-			return NULL;
-		}
-	}
-	return "must be yes or no";
+	return bool_parse(value, at) ? "must be yes or no" : NULL;
 }
 
 static const char *parse_size(const char *value, uint64_t *bytes)

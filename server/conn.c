@@ -8,11 +8,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/tcp.h"
 #include "request.h"
 #include "tls.h"
 
@@ -63,18 +63,16 @@ static void identify_unix(struct conn *c, int fd)
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 }
 
-static void set_option(int fd, int level, int name, int value)
-{
-	setsockopt(fd, level, name, &value, sizeof(value));
-}
-
 static void set_up_tcp(int fd)
 {
-	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL_S);
-	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
+	static const struct tcp_watch watch = {
+		.idle_s = KEEP_IDLE_S,
+		.interval_s = KEEP_INTERVAL_S,
+		.unacked_ms = USER_TIMEOUT_MS,
+	};
+
+	tcp_set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	tcp_watch(fd, &watch);
 }
 
 /* Fill in peer and identity, and set what its kind of socket needs. */

@@ -30,6 +30,7 @@
 #include <microhttpd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/list.h"
 
 #define IDLE_S 10U
@@ -50,14 +51,6 @@ struct metrics {
 	bool asked, closing; /* under the lock */
 	char *text;          /* loop 0's answer; under the lock */
 };
-
-static uint64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
-}
 
 /* --- asking loop 0 -------------------------------------------------------- */
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/size.h"
 #include "option-keys.h"
@@ -128,16 +127,7 @@ static const char no_memory[] = "no memory";
 
 static const char *set_flag(const char *value, bool *at)
 {
-	static const char *const names[] = {
-		"no", "yes", "false", "true", "off", "on", "0", "1"};
-
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!strcasecmp(value, names[i])) {
-			*at = i % 2;
-			return NULL;
-		}
-	}
-	return "must be yes or no";
+	return bool_parse(value, at) ? "must be yes or no" : NULL;
 }
 
 static const char *set_text(const char *value, char **at)

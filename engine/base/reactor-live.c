@@ -23,10 +23,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "clock.h"
 #include "reactor-live.h"
 
 #define LIVE_ROUNDS 8
@@ -39,11 +39,8 @@ static struct live *to_live(const struct reactor *r)
 
 static uint64_t live_now(struct reactor *r)
 {
-	struct timespec ts;
-
 	(void)r;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+	return clock_ns();
 }
 
 static bool live_is_current(struct reactor *r)

@@ -150,3 +150,17 @@ char *size_format(uint64_t bytes, char buf[16])
 		strncat(buf, &suffix[unit], 1);
 	return buf;
 }
+
+int bool_parse(const char *text, bool *value)
+{
+	static const char *const names[] = {
+		"no", "yes", "false", "true", "off", "on", "0", "1"};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcasecmp(text, names[i])) {
+			*value = i % 2;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}

@@ -144,19 +144,20 @@ static int parse_words(
 	return err;
 }
 
-static int parse(const char *rest, struct remote_target *t, struct error *error)
+static int parse(const struct store_open_args *args, struct remote_target *t,
+	struct error *error)
 {
-	struct words w = {.at = rest, .word = malloc(strlen(rest) + 1)};
-	int err;
+	struct words w = {
+		.at = args->rest,
+		.word = malloc(strlen(args->rest) + 1),
+	};
+	int err = -ENOMEM;
 
-	t->name = malloc(strlen(rest) + sizeof "exec:");
-	if (!t->name || !w.word) {
-		free(w.word);
-		return error_set(error, -ENOMEM, "out of memory");
-	}
-	strcpy(t->name, "exec:");
-	strcat(t->name, rest);
-	err = parse_words(t, &w, error);
+	t->name = strdup(args->spec);
+	if (t->name && w.word)
+		err = parse_words(t, &w, error);
+	else
+		error_set(error, err, "out of memory");
 	free(w.word);
 	return err;
 }
@@ -164,16 +165,7 @@ static int parse(const char *rest, struct remote_target *t, struct error *error)
 static int exec_open(const struct store_open_args *args, struct store **out,
 	struct error *error)
 {
-	struct remote_target target;
-	int err;
-
-	target_init(&target);
-	target.flags = args->flags;
-	err = parse(args->rest, &target, error);
-	if (!err)
-		err = remote_open(&target, args->home, out, error);
-	target_free(&target);
-	return err;
+	return remote_open(args, parse, out, error);
 }
 
 const struct store_kind store_kind_exec = {.name = "exec", .open = exec_open};

@@ -43,18 +43,11 @@ static int check_same(
 static void connector_work(struct remote *r)
 {
 	struct connector *c = &r->connector;
-	struct remote_link link = {0};
+	struct remote_link link;
 	struct error error = {""};
-	int err = 0;
 
-	if (r->target.argv)
-		err = exec_start(r, &error);
-	if (!err) {
-		err = link_open(r, &c->quit, &link, &error);
-		if (err && r->target.argv)
-			exec_explain(r, err, &error);
-	}
-	if (!err && check_same(r, &link.caps, &error))
+	if (!link_open(r, &c->quit, &link, &error) &&
+		check_same(r, &link.caps, &error))
 		link_close(&link);
 
 	SCOPED_LOCK(&c->lock);

@@ -4,12 +4,10 @@
  * for the time that resolving a name takes; looks at `quit` meanwhile.
  */
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
 
+#include "../base/clock.h"
+#include "../base/tcp.h"
 #include "nbd.h"
 
 #define LINK_NS (30 * NSEC_PER_SEC)
@@ -19,14 +17,6 @@
 #define LINK_SILENCE_S 30
 #define LINK_PROBE_S 10
 #define LINK_MOST (32U << 20) /* bytes; if the server does not say */
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
 
 const char *link_error(void)
 {
@@ -86,12 +76,12 @@ static int set_up(struct nbd_handle *nbd, const struct remote_target *t)
 static int wait_connected(struct nbd_handle *nbd, const struct remote_target *t,
 	const atomic_bool *quit, struct error *error)
 {
-	uint64_t end = now_ns() + LINK_NS;
+	uint64_t end = clock_ns() + LINK_NS;
 
 	while (nbd_aio_is_connecting(nbd) > 0) {
 		if (atomic_load(quit))
 			return error_set(error, -ECANCELED, "given up");
-		if (now_ns() > end)
+		if (clock_ns() > end)
 			return error_set(error, -ETIMEDOUT,
 				"no answer within %u seconds",
 				(unsigned)(LINK_NS / NSEC_PER_SEC));
@@ -102,18 +92,12 @@ static int wait_connected(struct nbd_handle *nbd, const struct remote_target *t,
 }
 
 /* Notice a peer that is gone: with data under way, and without. */
-static void keep_alive(struct nbd_handle *nbd)
-{
-	int fd = nbd_aio_get_fd(nbd), on = 1, probe = LINK_PROBE_S, probes = 2;
-	unsigned silence = LINK_SILENCE_S * 1000;
-
-	/* Not all of these are TCP: then they fail, and that is all right. */
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &probe, sizeof probe);
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &probe, sizeof probe);
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence, sizeof silence);
-}
+static const struct tcp_watch watch = {
+	.idle_s = LINK_PROBE_S,
+	.interval_s = LINK_PROBE_S,
+	.probes = 2,
+	.unacked_ms = LINK_SILENCE_S * 1000,
+};
 
 static int connect_one(struct remote *r, const atomic_bool *quit,
 	struct nbd_handle **out, struct error *error)
@@ -135,7 +119,7 @@ static int connect_one(struct remote *r, const atomic_bool *quit,
 		nbd_close(nbd);
 		return err;
 	}
-	keep_alive(nbd);
+	tcp_watch(nbd_aio_get_fd(nbd), &watch);
 	*out = nbd;
 	return 0;
 }
@@ -186,13 +170,12 @@ static int ask_caps(
 
 /* --- all connections ------------------------------------------------------ */
 
-int link_open(struct remote *r, const atomic_bool *quit,
+static int open_connections(struct remote *r, const atomic_bool *quit,
 	struct remote_link *out, struct error *error)
 {
 	struct error ignored;
 	int err;
 
-	*out = (struct remote_link){0};
 	err = connect_one(r, quit, &out->nbd[0], error);
 	if (err)
 		return err;
@@ -208,14 +191,28 @@ int link_open(struct remote *r, const atomic_bool *quit,
 	return 0;
 }
 
+int link_open(struct remote *r, const atomic_bool *quit,
+	struct remote_link *out, struct error *error)
+{
+	int err = r->target.argv ? exec_start(r, error) : 0;
+
+	*out = (struct remote_link){0};
+	if (err)
+		return err;
+	err = open_connections(r, quit, out, error);
+	if (err && r->target.argv)
+		exec_explain(r, err, error);
+	return err;
+}
+
 /* Say goodbye, where somebody listens. */
 static void disconnect(struct nbd_handle *nbd)
 {
-	uint64_t end = now_ns() + LINK_BYE_NS;
+	uint64_t end = clock_ns() + LINK_BYE_NS;
 
 	if (nbd_aio_is_ready(nbd) > 0 && !nbd_aio_disconnect(nbd, 0)) {
 		while (!nbd_aio_is_closed(nbd) && !nbd_aio_is_dead(nbd) &&
-			now_ns() < end && nbd_poll(nbd, LINK_STEP_MS) >= 0)
+			clock_ns() < end && nbd_poll(nbd, LINK_STEP_MS) >= 0)
 			;
 	}
 	nbd_close(nbd);

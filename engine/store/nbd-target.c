@@ -256,15 +256,15 @@ static int parse_options(struct remote_target *t, const char *rest,
 	return err ? err : set_uri(t, parts->part[parts->count - 1], error);
 }
 
-int target_parse_uri(const char *spec, const char *rest,
+int target_parse_uri(const struct store_open_args *args,
 	struct remote_target *t, struct error *error)
 {
 	struct spec_list parts = {0};
 	int err;
 
-	if (strncmp(spec, "nbd:", 4) || !strncmp(rest, "//", 2))
-		return set_uri(t, spec, error);
-	err = parse_options(t, rest, &parts, error);
+	if (strncmp(args->spec, "nbd:", 4) || !strncmp(args->rest, "//", 2))
+		return set_uri(t, args->spec, error);
+	err = parse_options(t, args->rest, &parts, error);
 	spec_list_free(&parts);
 	return err;
 }

@@ -165,23 +165,18 @@ static struct remote *remote_new(
 	return r;
 }
 
-int remote_open(struct remote_target *target, struct reactor *home,
+/* Takes the target over. */
+static int open_target(struct remote_target *target, struct reactor *home,
 	struct store **out, struct error *error)
 {
 	struct remote *r = remote_new(target, home);
-	struct remote_link link = {0};
+	struct remote_link link;
 	atomic_bool never = false;
-	int err = 0;
+	int err;
 
 	if (!r)
 		return error_set(error, -ENOMEM, "out of memory");
-	if (r->target.argv)
-		err = exec_start(r, error);
-	if (!err) {
-		err = link_open(r, &never, &link, error);
-		if (err && r->target.argv)
-			exec_explain(r, err, error);
-	}
+	err = link_open(r, &never, &link, error);
 	if (!err)
 		err = check_caps(r, &link.caps, error);
 	if (err) {
@@ -195,19 +190,25 @@ int remote_open(struct remote_target *target, struct reactor *home,
 	return 0;
 }
 
-static int nbd_open(const struct store_open_args *args, struct store **out,
-	struct error *error)
+int remote_open(const struct store_open_args *args, target_parse_fn *parse,
+	struct store **out, struct error *error)
 {
 	struct remote_target target;
 	int err;
 
 	target_init(&target);
 	target.flags = args->flags;
-	err = target_parse_uri(args->spec, args->rest, &target, error);
+	err = parse(args, &target, error);
 	if (!err)
-		err = remote_open(&target, args->home, out, error);
+		err = open_target(&target, args->home, out, error);
 	target_free(&target);
 	return err;
+}
+
+static int nbd_open(const struct store_open_args *args, struct store **out,
+	struct error *error)
+{
+	return remote_open(args, target_parse_uri, out, error);
 }
 
 const struct store_kind store_kind_nbd = {.name = "nbd", .open = nbd_open};

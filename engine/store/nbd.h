@@ -160,14 +160,17 @@ static inline struct remote *remote_of(struct store *s)
 
 /* --- nbd.c --------------------------------------------------------------- */
 
-/* Make a store of what is in the target, which it takes over. Blocks. */
-int remote_open(struct remote_target *target, struct reactor *home,
+/* What the spec says, to the target. -errno with `error` filled. */
+typedef int target_parse_fn(const struct store_open_args *args,
+	struct remote_target *t, struct error *error);
+
+/* Make a store of a spec, as `parse` reads it. Blocks. */
+int remote_open(const struct store_open_args *args, target_parse_fn *parse,
 	struct store **out, struct error *error);
 
 /* --- nbd-target.c: what a spec says -------------------------------------- */
 
-int target_parse_uri(const char *spec, const char *rest,
-	struct remote_target *t, struct error *error);
+target_parse_fn target_parse_uri;
 /* "connections", "reconnect-timeout", "tls-...": -ENOENT if it is no key. */
 int target_option(struct remote_target *t, const char *key, const char *value,
 	struct error *error);
@@ -176,8 +179,8 @@ void target_free(struct remote_target *t);
 
 /* --- nbd-link.c: blocking; any thread ------------------------------------ */
 
-/* Open all connections. Gives up when *quit is set. 0 or a negative errno with
- * `error` filled. */
+/* Start the command, if there is one, and open all connections. Gives up when
+ * *quit is set. 0, or a negative errno with `error` filled and no link. */
 int link_open(struct remote *r, const atomic_bool *quit,
 	struct remote_link *out, struct error *error);
 void link_close(struct remote_link *l);
