@@ -9,7 +9,6 @@
  * UKEY-7G is a pool of 7 GB on a stick, nearly full at every moment: files
  * were written until it was, and go when new ones take their place.
  */
-#include <regex.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,25 +155,22 @@ static void add_pools(struct experiment *e, unsigned first)
 	}
 }
 
+static const char *name_of(const void *cells, unsigned i)
+{
+	return ((const struct cell *)cells)[i].name;
+}
+
 static int only_matching(struct experiment *e)
 {
+	bool match[CELLS_MAX];
 	unsigned n = 0;
-	regex_t re;
+	int err = experiment_rows(e, e->ncells, name_of, e->cell, match);
 
-	if (!e->rows)
-		return 0;
-	if (regcomp(&re, e->rows, REG_EXTENDED | REG_NOSUB))
-		return client_error(EXIT_USAGE, e->command,
-			"--rows %s: not a regular expression", e->rows);
-	for (unsigned i = 0; i < e->ncells; i++)
-		if (!regexec(&re, e->cell[i].name, 0, NULL, 0))
+	for (unsigned i = 0; i < e->ncells && !err; i++)
+		if (match[i])
 			e->cell[n++] = e->cell[i];
-	regfree(&re);
 	e->ncells = n;
-	if (!n)
-		return client_error(EXIT_USAGE, e->command,
-			"--rows %s: matches no case", e->rows);
-	return 0;
+	return err;
 }
 
 int cells_make(struct experiment *e)

@@ -3,7 +3,6 @@
  * experiment-pair.c: see experiment-pair.h. MB is 1000000 bytes.
  */
 #include <errno.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,27 +41,20 @@ static int measure_row(
 	return err;
 }
 
+static const char *name_of(const void *rows, unsigned i)
+{
+	return ((const struct pair_row *)rows)[i].name;
+}
+
 /* Leave out the rows whose names do not match. */
 static int only_matching(const struct experiment *e, struct pair_table *t)
 {
-	unsigned n = 0;
-	regex_t re;
+	bool match[PAIR_ROWS];
+	int err = experiment_rows(e, t->rows, name_of, t->row, match);
 
-	if (!e->rows)
-		return 0;
-	if (regcomp(&re, e->rows, REG_EXTENDED | REG_NOSUB))
-		return client_error(EXIT_USAGE, e->command,
-			"--rows %s: not a regular expression", e->rows);
-	for (unsigned i = 0; i < t->rows; i++)
-		if (!regexec(&re, t->row[i].name, 0, NULL, 0))
-			n++;
-		else
-			t->row[i].left_out = true;
-	regfree(&re);
-	if (!n)
-		return client_error(EXIT_USAGE, e->command,
-			"--rows %s: matches no case", e->rows);
-	return 0;
+	for (unsigned i = 0; i < t->rows && !err; i++)
+		t->row[i].left_out = !match[i];
+	return err;
 }
 
 int pair_run(const struct experiment *e, struct pair_table *t)
@@ -129,26 +121,19 @@ static json_t *row_json(const struct pair_table *t, const struct pair_row *row)
 
 int pair_json(const struct experiment *e, const struct pair_table *t)
 {
-	json_t *all, *cells = json_array();
-	int err;
+	json_t *cells;
 
-	if (!e->json) {
-		json_decref(cells);
+	if (!e->json)
 		return 0;
-	}
+	cells = json_array();
 	for (unsigned i = 0; i < t->rows; i++)
 		if (!t->row[i].left_out)
 			json_array_append_new(cells, row_json(t, &t->row[i]));
-	all = json_pack("{s:s s:s s:s s:b s:I s:o}", "experiment",
-		t->experiment, "before", t->side[SIDE_BEFORE], "after",
-		t->side[SIDE_AFTER], "simulated", !e->live, "runs",
-		(json_int_t)t->runs, "cells", cells);
-	err = json_dump_file(all, e->json, JSON_COMPACT);
-	json_decref(all);
-	if (err)
-		return client_error(EXIT_IO, e->command,
-			"%s: cannot be written: %s", e->json, strerror(errno));
-	return 0;
+	return experiment_write(e,
+		json_pack("{s:s s:s s:s s:b s:I s:o}", "experiment",
+			t->experiment, "before", t->side[SIDE_BEFORE], "after",
+			t->side[SIDE_AFTER], "simulated", !e->live, "runs",
+			(json_int_t)t->runs, "cells", cells));
 }
 
 char *pair_folder(const struct experiment *e)

@@ -4,7 +4,6 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <errno.h>
 
 #include "client.h"
 #include "experiment.h"
@@ -91,20 +90,15 @@ static json_t *cell_json(const struct cell *c)
 
 int report_json(const struct experiment *e)
 {
-	json_t *all, *cells = json_array();
-	int err;
+	json_t *cells = json_array();
 
 	for (unsigned i = 0; i < e->ncells; i++)
 		json_array_append_new(cells, cell_json(&e->cell[i]));
-	all = json_pack("{s:s s:s s:s s:I s:o s:o s:o}", "experiment",
-		"throttle", "before", side_names[SIDE_BEFORE], "after",
-		side_names[SIDE_AFTER], "simulated_seconds",
-		(json_int_t)e->seconds, "total_raw", total_json(e, false),
-		"total_pool", total_json(e, true), "cells", cells);
-	err = json_dump_file(all, e->json, JSON_COMPACT);
-	json_decref(all);
-	if (err)
-		return client_error(EXIT_IO, e->command,
-			"%s: cannot be written: %s", e->json, strerror(errno));
-	return EXIT_OK;
+	return experiment_write(e,
+		json_pack("{s:s s:s s:s s:I s:o s:o s:o}", "experiment",
+			"throttle", "before", side_names[SIDE_BEFORE], "after",
+			side_names[SIDE_AFTER], "simulated_seconds",
+			(json_int_t)e->seconds, "total_raw",
+			total_json(e, false), "total_pool", total_json(e, true),
+			"cells", cells));
 }

@@ -2,7 +2,9 @@
 /*
  * experiment.c: `weir experiment`: a result to reproduce, in one command.
  */
+#include <errno.h>
 #include <getopt.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +98,39 @@ static int options(struct experiment *e, int argc, char **argv)
 			return 1 + EXIT_USAGE;
 		}
 	}
+	return 0;
+}
+
+int experiment_rows(const struct experiment *e, unsigned n,
+	const char *(*name)(const void *rows, unsigned i), const void *rows,
+	bool *match)
+{
+	bool any = false;
+	regex_t re;
+
+	if (e->rows && regcomp(&re, e->rows, REG_EXTENDED | REG_NOSUB))
+		return client_error(EXIT_USAGE, e->command,
+			"--rows %s: not a regular expression", e->rows);
+	for (unsigned i = 0; i < n; i++) {
+		match[i] = !e->rows || !regexec(&re, name(rows, i), 0, NULL, 0);
+		any |= match[i];
+	}
+	if (e->rows)
+		regfree(&re);
+	if (e->rows && !any)
+		return client_error(EXIT_USAGE, e->command,
+			"--rows %s: matches no case", e->rows);
+	return 0;
+}
+
+int experiment_write(const struct experiment *e, json_t *all)
+{
+	int err = json_dump_file(all, e->json, JSON_COMPACT);
+
+	json_decref(all);
+	if (err)
+		return client_error(EXIT_IO, e->command,
+			"%s: cannot be written: %s", e->json, strerror(errno));
 	return 0;
 }
 

@@ -63,6 +63,19 @@ struct experiment {
 int experiment_direct(struct experiment *e);
 int experiment_append(struct experiment *e);
 
+/* --- experiment.c -------------------------------------------------------- */
+
+/*
+ * Which of `n` names match --rows; without it all do. match[i] is whether the
+ * i-th does. 0, or an exit code with the error said: also if none does.
+ */
+int experiment_rows(const struct experiment *e, unsigned n,
+	const char *(*name)(const void *rows, unsigned i), const void *rows,
+	bool *match);
+
+/* Write it to e->json and give it up. 0, or an exit code with the error said. */
+int experiment_write(const struct experiment *e, json_t *all);
+
 /* --- experiment-cells.c -------------------------------------------------- */
 
 /* Fill in e->cell: the rows whose names match. 0, or an exit code with the

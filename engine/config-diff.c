@@ -27,11 +27,6 @@ static const void *value(const struct key *k, const struct engine_config *c)
 	return (const char *)c + k->at;
 }
 
-static unsigned *percent(const struct key *k, struct engine_config *c)
-{
-	return (unsigned *)(void *)((char *)c + k->percent_at);
-}
-
 static const char *text_of(const struct key *k, const struct engine_config *c)
 {
 	const char *text;
@@ -51,7 +46,6 @@ bool config_same(const struct key *k, const struct engine_config *a,
 void config_copy(const struct key *k, struct engine_config *to,
 	const struct engine_config *from)
 {
-	struct engine_config c = *from;
 	unsigned bit = 0;
 
 	for (unsigned i = 0; config_key(i); i++) {
@@ -60,7 +54,8 @@ void config_copy(const struct key *k, struct engine_config *to,
 	}
 	memcpy((char *)to + k->at, value(k, from), size_of(k));
 	if (k->kind == KIND_SHARE)
-		*percent(k, to) = *percent(k, &c);
+		memcpy((char *)to + k->percent_at,
+			(const char *)from + k->percent_at, sizeof(unsigned));
 	if (k->at == offsetof(struct engine_config, dirty_background))
 		to->background_follows = from->background_follows;
 	to->set = (to->set & ~bit) | (from->set & bit);

@@ -89,14 +89,11 @@ static void begin_store(struct config_file *f, const char *name, unsigned line)
 		COMPLAIN(f, line, "%s", error.text);
 		return;
 	}
-	for (unsigned i = 0; i < f->o->nstores; i++) {
-		s = f->o->stores[i];
-		if (!strcmp(s->name, name)) {
-			COMPLAIN(f, line,
-				"[store %s]: given in line %u already", name,
-				s->line);
-			return;
-		}
+	s = options_find_store(f->o, name);
+	if (s) {
+		COMPLAIN(f, line, "[store %s]: given in line %u already", name,
+			s->line);
+		return;
 	}
 	f->store = s = options_add_store(f->o);
 	if (!s || !(s->name = strdup(name))) {
@@ -116,14 +113,11 @@ static void begin_export(struct config_file *f, const char *name, unsigned line)
 		COMPLAIN(f, line, "%s", error.text);
 		return;
 	}
-	for (unsigned i = 0; i < f->o->nexports; i++) {
-		x = f->o->exports[i];
-		if (!strcmp(x->name, name)) {
-			COMPLAIN(f, line,
-				"[export%s%s]: given in line %u already",
-				*name ? " " : "", name, x->line);
-			return;
-		}
+	x = options_find_export(f->o, name);
+	if (x) {
+		COMPLAIN(f, line, "[export%s%s]: given in line %u already",
+			*name ? " " : "", name, x->line);
+		return;
 	}
 	f->export = x = options_add_export(f->o);
 	if (!x || !(x->name = strdup(name))) {
@@ -352,13 +346,9 @@ static void check_store(struct config_file *f, struct store_options *s)
 static struct store_options *store_of(
 	const struct options *o, const struct export_options *x)
 {
-	if (!x->store_name)
-		return o->nstores == 1 ? o->stores[0] : NULL;
-	for (unsigned i = 0; i < o->nstores; i++) {
-		if (!strcmp(o->stores[i]->name, x->store_name))
-			return o->stores[i];
-	}
-	return NULL;
+	if (x->store_name)
+		return options_find_store(o, x->store_name);
+	return o->nstores == 1 ? o->stores[0] : NULL;
 }
 
 static void check_export(struct config_file *f, struct export_options *x)

@@ -47,42 +47,6 @@ static void options_init(struct options *o)
 	};
 }
 
-/* --- stores and exports --------------------------------------------------- */
-
-/* Room for one more pointer; NULL: no memory. */
-static void *grow(void *array, unsigned n)
-{
-	return reallocarray(array, n + 1, sizeof(void *));
-}
-
-struct store_options *options_add_store(struct options *o)
-{
-	struct store_options **all = grow(o->stores, o->nstores), *s;
-
-	if (!all)
-		return NULL;
-	o->stores = all;
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return NULL;
-	engine_config_init(&s->config);
-	return all[o->nstores++] = s;
-}
-
-struct export_options *options_add_export(struct options *o)
-{
-	struct export_options **all = grow(o->exports, o->nexports), *x;
-
-	if (!all)
-		return NULL;
-	o->exports = all;
-	x = calloc(1, sizeof(*x));
-	if (!x)
-		return NULL;
-	engine_config_init(&x->keys);
-	return all[o->nexports++] = x;
-}
-
 static int no_memory(struct error *error)
 {
 	return error_set(error, -ENOMEM, "no memory");

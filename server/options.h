@@ -101,12 +101,20 @@ void options_free(struct options *o);
 unsigned options_change(
 	struct options *o, const struct options *to, char *keys, size_t size);
 
+/* Can it be told to clients? NULL can. -EINVAL with `error` filled. */
+int options_check_text(const char *what, const char *text, struct error *error);
+
+/* --- options-lists.c ------------------------------------------------------ */
+
 /* One more, of defaults; NULL: no memory. */
 struct store_options *options_add_store(struct options *o);
 struct export_options *options_add_export(struct options *o);
 
-/* Can it be told to clients? NULL can. -EINVAL with `error` filled. */
-int options_check_text(const char *what, const char *text, struct error *error);
+/* The one of that name, or NULL. */
+struct store_options *options_find_store(
+	const struct options *o, const char *name);
+struct export_options *options_find_export(
+	const struct options *o, const char *name);
 
 /* --- config-file.c -------------------------------------------------------- */
 

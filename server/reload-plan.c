@@ -10,21 +10,6 @@
 
 /* --- stores --------------------------------------------------------------- */
 
-static const struct store_options *find_wanted(
-	const struct options *o, const char *name)
-{
-	for (unsigned i = 0; i < o->nstores; i++) {
-		if (!strcmp(o->stores[i]->name, name))
-			return o->stores[i];
-	}
-	return NULL;
-}
-
-bool reload_wants_store(const struct options *o, const char *name)
-{
-	return find_wanted(o, name);
-}
-
 /* Does a client have an export of it? */
 static bool is_used(struct server_store *st)
 {
@@ -63,7 +48,7 @@ static bool has_to_wait(struct server *s, const struct options *o,
 		struct server_store *st =
 			list_entry(node, struct server_store, link);
 
-		if (in_the_way(st, wanted) && !find_wanted(o, st->name))
+		if (in_the_way(st, wanted) && !options_find_store(o, st->name))
 			return true;
 	}
 	return false;
@@ -114,16 +99,6 @@ unsigned reload_plan(struct reload *r, const struct options *o)
 
 /* --- exports -------------------------------------------------------------- */
 
-static const struct export_options *find_export(
-	const struct options *o, const char *name)
-{
-	for (unsigned i = 0; i < o->nexports; i++) {
-		if (!strcmp(o->exports[i]->name, name))
-			return o->exports[i];
-	}
-	return NULL;
-}
-
 static bool is_reopened(const struct reload *r, const struct server_store *st)
 {
 	for (unsigned i = 0; i < r->nplan; i++) {
@@ -136,7 +111,8 @@ static bool is_reopened(const struct reload *r, const struct server_store *st)
 /* Will it have the same store, and that be there? */
 static bool goes_on(const struct reload *r, const struct server_export *x)
 {
-	const struct export_options *o = find_export(r->options, x->name);
+	const struct export_options *o =
+		options_find_export(r->options, x->name);
 
 	return o && !strcmp(o->store->name, x->store->name) &&
 		!is_reopened(r, x->store);

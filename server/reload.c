@@ -209,7 +209,7 @@ static void apply_stores(struct reload *r)
 		struct server_store *st =
 			list_entry(node, struct server_store, link);
 
-		if (!reload_wants_store(r->options, st->name))
+		if (!options_find_store(r->options, st->name))
 			remove_store(st, "removed");
 	}
 }

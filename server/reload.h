@@ -39,8 +39,6 @@ struct reload {
  * many are to be opened now. */
 unsigned reload_plan(struct reload *r, const struct options *o);
 
-bool reload_wants_store(const struct options *o, const char *name);
-
 /* End the exports that the plan leaves without their store, or r->options does
  * not have. */
 void reload_end_exports(struct reload *r);
