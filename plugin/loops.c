@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "plugin.h"
 
 int loops_open(struct loops *l, unsigned n, struct error *error)
@@ -52,19 +53,16 @@ static int loop_start(struct loops *l, unsigned i)
  * threads. */
 int loops_start(struct loops *l)
 {
-	sigset_t all, before;
+	SCOPED_NO_SIGNALS;
 	int err = 0;
 
 	for (unsigned i = 0; i < l->n && l->opener != getpid(); i++)
 		reactor_live_after_fork(l->reactor[i]);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (l->running < l->n && !err) {
 		err = loop_start(l, l->running);
 		if (!err)
 			l->running++;
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return err;
 }
 

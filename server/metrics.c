@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,19 +254,14 @@ static int listen_where(const char *where, struct error *error)
 /* The thread takes no signal of the server's. */
 static struct MHD_Daemon *start_daemon(struct metrics *m, int fd)
 {
-	sigset_t all, before;
-	struct MHD_Daemon *d;
+	SCOPED_NO_SIGNALS;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	d = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL,
+	return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL,
 		on_request, m, MHD_OPTION_LISTEN_SOCKET, fd,
 		MHD_OPTION_CONNECTION_LIMIT, METRICS_CONNECTIONS,
 		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384,
 		MHD_OPTION_END);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return d;
 }
 
 static struct metrics *metrics_new(const struct metrics_source *source)

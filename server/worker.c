@@ -9,10 +9,10 @@
  * before the next.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "request.h"
 
 static void worker_prepare(struct ev_loop *loop, ev_prepare *p, int events)
@@ -161,14 +161,9 @@ static void *worker_main(void *arg)
 
 int worker_start(struct worker *w)
 {
-	sigset_t all, before;
-	int r;
+	SCOPED_NO_SIGNALS; /* they are the first loop's */
+	int r = pthread_create(&w->thread, NULL, worker_main, w);
 
-	/* Signals are the first loop's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&w->thread, NULL, worker_main, w);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	w->started = !r;
 	return -r;
 }

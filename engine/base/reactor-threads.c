@@ -9,7 +9,6 @@
  *    I/O always has a thread to go to.
  * 3. Helper threads take no signals.
  */
-#include <signal.h>
 #include <stdlib.h>
 
 #include "cleanup.h"
@@ -86,17 +85,16 @@ static void *pool_thread(void *arg)
 static bool pool_grow(struct pool *p)
 {
 	pthread_attr_t attr;
-	sigset_t all, old;
 
 	if (p->nthreads == POOL_THREADS)
 		return true;
-	sigfillset(&all);
+
+	SCOPED_NO_SIGNALS;
+
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, POOL_STACK);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (!pthread_create(&p->thread[p->nthreads], &attr, pool_thread, p))
 		p->nthreads++;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	return p->nthreads > 0;
 }

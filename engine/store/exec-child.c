@@ -26,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../base/cleanup.h"
 #include "nbd.h"
 
 #define LISTEN_FD 3
@@ -188,8 +189,9 @@ __attribute__((noreturn)) static void child_run(struct start *s)
 	_exit(127);
 }
 
-/* Nothing but the call, so that the two share no variable. */
-static __attribute__((noinline)) pid_t start_child(struct start *s)
+/* Nothing but the call, so that the two share no variable. Signals are blocked
+ * meanwhile: a handler in the child would be ours. */
+static __attribute__((noinline)) pid_t vfork_child(struct start *s)
 {
 	pid_t child = vfork();
 
@@ -198,18 +200,18 @@ static __attribute__((noinline)) pid_t start_child(struct start *s)
 	return child;
 }
 
-/* Signals are blocked meanwhile: a handler in the child would be ours. */
+static pid_t start_child(struct start *s)
+{
+	SCOPED_NO_SIGNALS;
+
+	return vfork_child(s);
+}
+
 static int spawn(struct remote *r, struct start *s, struct error *error)
 {
-	sigset_t all, old;
-	pid_t child;
-	int err;
+	pid_t child = start_child(s);
+	int err = child < 0 ? errno : s->err;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	child = start_child(s);
-	err = child < 0 ? errno : s->err;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (child > 0 && err)
 		waitpid(child, NULL, 0); /* it never was */
 	else if (child > 0)

@@ -9,7 +9,6 @@
  * it lives as long as the store.
  */
 #include <errno.h>
-#include <signal.h>
 
 #include "../base/cleanup.h"
 #include "nbd.h"
@@ -87,21 +86,22 @@ static void connector_ready(struct ev_loop *loop, ev_async *w, int events)
 	remote_connected(remote_of_connector(c));
 }
 
+static int connector_thread(struct remote *r)
+{
+	SCOPED_NO_SIGNALS;
+
+	return pthread_create(&r->connector.thread, NULL, connector_run, r);
+}
+
 /* On the home loop. */
 static int connector_start(struct remote *r)
 {
 	struct connector *c = &r->connector;
-	sigset_t all, old;
-	int err;
 
 	c->loop = reactor_ev_loop(atomic_load(&r->home));
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->wake, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&c->thread, NULL, connector_run, r);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err) {
+	if (connector_thread(r)) {
 		pthread_cond_destroy(&c->wake);
 		pthread_mutex_destroy(&c->lock);
 		return -EAGAIN;
