@@ -327,6 +327,7 @@ void engine_shutdown_within(struct engine *e, uint64_t timeout_ns)
 void engine_rest(struct engine *e)
 {
 	throttle_rest(e->throttle);
+	store_rest(e->placement->store);
 }
 
 void engine_log_dirty(struct engine *e)

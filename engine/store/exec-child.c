@@ -68,6 +68,23 @@ bool exec_log(struct remote *r)
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
+void exec_reopen(struct remote *r)
+{
+	struct exec_child *c = &r->child;
+	char path[32];
+	int fd;
+
+	if (c->errors < 0)
+		return;
+	/* A duplicate would be watched as well. */
+	snprintf(path, sizeof path, "/proc/self/fd/%d", c->errors);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	close(c->errors);
+	c->errors = fd;
+}
+
 /* --- starting it ------------------------------------------------------------ */
 
 static void remove_socket(struct exec_child *c)

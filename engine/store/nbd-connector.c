@@ -128,6 +128,12 @@ int connector_ask(struct remote *r)
 	return 0;
 }
 
+void connector_unwatch(struct remote *r)
+{
+	if (r->connector.started)
+		ev_async_stop(r->connector.loop, &r->connector.ready);
+}
+
 void connector_stop(struct remote *r)
 {
 	struct connector *c = &r->connector;
@@ -139,7 +145,6 @@ void connector_stop(struct remote *r)
 	pthread_cond_signal(&c->wake);
 	pthread_mutex_unlock(&c->lock);
 	pthread_join(c->thread, NULL);
-	ev_async_stop(c->loop, &c->ready);
 	link_close(&c->link);
 	pthread_cond_destroy(&c->wake);
 	pthread_mutex_destroy(&c->lock);

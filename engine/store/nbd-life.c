@@ -307,20 +307,41 @@ void remote_attach(struct remote *r)
 	remote_settle(r, true);
 }
 
+static void unwatch(struct remote *r)
+{
+	if (!r->attached)
+		return;
+	r->attached = false;
+	connector_unwatch(r);
+	reactor_timer_cancel(home_of(r), &r->retry);
+	reactor_timer_cancel(home_of(r), &r->expire);
+	if (r->target.argv)
+		ev_io_stop(ev_of(r), &r->errors);
+	for (unsigned i = 0; i < r->nconn; i++)
+		conn_unwatch(&r->conn[i]);
+}
+
+/* What was watched is closed here: libev may look at a descriptor once more
+ * after it was told to forget it. */
+void remote_leave(struct remote *r)
+{
+	if (!r->attached)
+		return;
+	for (unsigned i = 0; i < r->nconn; i++)
+		if (nbd_aio_is_ready(r->conn[i].nbd) > 0)
+			nbd_aio_disconnect(r->conn[i].nbd, 0);
+	close_all(r);
+	unwatch(r);
+	exec_reopen(r);
+}
+
 void remote_detach(struct remote *r)
 {
 	struct remote_link l = {.n = r->nconn};
 
+	unwatch(r);
 	connector_stop(r);
-	if (r->attached) {
-		reactor_timer_cancel(home_of(r), &r->retry);
-		reactor_timer_cancel(home_of(r), &r->expire);
-		if (r->target.argv)
-			ev_io_stop(ev_of(r), &r->errors);
-	}
-	for (unsigned i = 0; i < r->nconn; i++) {
-		conn_unwatch(&r->conn[i]);
+	for (unsigned i = 0; i < r->nconn; i++)
 		l.nbd[i] = r->conn[i].nbd;
-	}
 	link_close(&l);
 }

@@ -101,10 +101,16 @@ static void remote_close(struct store *s)
 	free(r);
 }
 
+static void remote_rest(struct store *s)
+{
+	remote_leave(remote_of(s));
+}
+
 static const struct store_ops remote_ops = {
 	.kind = "nbd",
 	.submit = remote_submit,
 	.close = remote_close,
+	.rest = remote_rest,
 };
 
 static int check_caps(const struct remote *r, const struct remote_caps *c,

@@ -192,13 +192,20 @@ const char *link_error(void);
 /* Ask for a link; the answer comes to remote_connected() on the home loop.
  * -EAGAIN: no thread to be had. */
 int connector_ask(struct remote *r);
-/* Give up and end the thread. */
+/* Nobody waits for the answer any more. */
+void connector_unwatch(struct remote *r);
+/* Give up and end the thread. Blocks. */
 void connector_stop(struct remote *r);
 
 /* --- nbd-life.c: losing a server and finding it again -------------------- */
 
 /* The home loop is at hand: from now on it watches. */
 void remote_attach(struct remote *r);
+/* It watches no more: the connections are closed, and nobody looks for others.
+ * Never blocks. */
+void remote_leave(struct remote *r);
+/* The same, for good; when the home loop does not run, or after
+ * remote_leave(). Blocks. */
 void remote_detach(struct remote *r);
 /* Look at what libnbd did: what it waits for, and whether it lost anything.
  * `inside`: of a submit, where nothing may end. */
@@ -242,6 +249,8 @@ int exec_start(struct remote *r, struct error *error);
 void exec_stop(struct remote *r);
 /* No link could be opened to it: if it is gone, say so. Returns `err`. */
 int exec_explain(struct remote *r, int err, struct error *error);
+/* Go on reading what it says, with a descriptor that nobody watches. */
+void exec_reopen(struct remote *r);
 /* Log what it said; never blocks. False: it will say no more. */
 bool exec_log(struct remote *r);
 

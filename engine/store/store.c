@@ -186,6 +186,16 @@ int store_open_on(const char *spec, unsigned flags, struct reactor *home,
 	return err;
 }
 
+void store_rest(struct store *s)
+{
+	struct store *inner;
+
+	if (s->ops->rest)
+		s->ops->rest(s);
+	for (unsigned i = 0; (inner = store_member(s, i)); i++)
+		store_rest(inner);
+}
+
 void store_close(struct store *s)
 {
 	char *spec;

@@ -107,6 +107,8 @@ struct store_ops {
 	/* The inner store of that number, from 0; NULL: no such. May be NULL:
 	 * it has none. */
 	struct store *(*member)(struct store *s, unsigned i);
+	/* See store_rest(); of itself alone. May be NULL. */
+	void (*rest)(struct store *s);
 	/* See store_sparse(). NULL: it is not. */
 	bool (*sparse)(struct store *s, uint64_t offset, uint64_t end);
 };
@@ -146,11 +148,19 @@ int store_open(const char *spec, unsigned flags, struct store **out,
 
 /*
  * The same for who has a loop of which the store may make its own, beside the
- * ios: it outlives the store, which is closed from it or when it is stopped.
+ * ios: it outlives the store, which is closed from it, when it is stopped, or
+ * after store_rest().
  * Without, a remote store takes the first live loop that an io comes from.
  */
 int store_open_on(const char *spec, unsigned flags, struct reactor *home,
 	struct store **out, struct error *error);
+
+/*
+ * Before a close that is not on the home loop, while that goes on: have the
+ * loop forget the store and what it has inside. Nothing is in flight, and
+ * nothing is asked any more. On the home loop; never blocks.
+ */
+void store_rest(struct store *s);
 
 /* Close; nothing may be in flight. Accepts NULL. Blocks. */
 void store_close(struct store *s);
