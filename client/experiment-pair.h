@@ -30,7 +30,8 @@ struct pair_table {
 	struct pair_row row[PAIR_ROWS];
 };
 
-/* Measure every row whose name matches e->rows. 0, or an exit code with the error said. */
+/* Measure every row whose name matches e->rows. 0, or an exit code with the
+ * error said. */
 int pair_run(const struct experiment *e, struct pair_table *t);
 
 /* The median of a side, bytes a second. */

@@ -206,7 +206,8 @@ static void edge_begin(struct request *r, const struct engine_request *req,
 
 /* --- all of it ----------------------------------------------------------- */
 
-/* Will a zero, or a trim that may have to be done again, find room to be remembered until it is durable? */
+/* Will a zero, or a trim that may have to be done again, find room to be
+ * remembered until it is durable? */
 static int begin_zero(struct request *r)
 {
 	int err = writeback_zero_room(r->e->writeback);

@@ -7,7 +7,8 @@
  *   part = key "=" value | "[" spec "]" | spec
  *
  * The inner spec is the last part, or, of a stripe, all parts but the first;
- * it needs brackets if it has commas. What the parser hands out are copies, brackets taken off. Any thread.
+ * it needs brackets if it has commas. What the parser hands out are copies,
+ * brackets taken off. Any thread.
  */
 #ifndef WEIR_STORE_SPEC_H
 #define WEIR_STORE_SPEC_H
