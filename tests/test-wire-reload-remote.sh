@@ -67,7 +67,7 @@ weir_pid=$!
 wait_for "$tmp/pid" || bail "it does not start"
 start_far
 
-far=nbd+unix:///?socket=$tmp/far.sock
+far="nbd+unix:///?socket=$tmp/far.sock"
 comes_and_goes "a remote store" "$far"
 comes_and_goes "a stripe of them" "stripe:64K,[$far],[$far]"
 comes_and_goes "a command" "exec:nbdkit memory 16M"
